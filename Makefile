@@ -50,3 +50,14 @@ LOCK := $(UV) pip compile pyproject.toml --quiet --python-version 3.12 --univers
 lock: | $(UV) ## Resolve pyproject.toml's dependency groups into the two requirement files
 	$(LOCK) --group infrastructure --output-file requirements.txt
 	$(LOCK) --group training --output-file training/requirements-local.txt
+
+# --- what people do ---------------------------------------------------------------------------------------
+.PHONY: run
+run: setup ## The main job on this machine: synthesize, start Ray from the manifests, train, grade
+	$(BIN)/python -m ops rehearse
+
+# The two environments cannot share a pytest process, so each runs the tests of its side.
+.PHONY: test
+test: setup ## The whole test suite
+	$(BIN)/python -m pytest tests --ignore=tests/training
+	$(TRAINING_BIN)/python -m pytest tests/training
