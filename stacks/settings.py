@@ -1,30 +1,55 @@
 """Every choice a user makes, as one frozen object, checked before any construct exists.
 
 `cdk.json` holds named environments under the context key `environments`; `load_settings` picks one and
-refuses what cannot be deployed. A refusal names the field, the value, the rule and the remedy.
+refuses what cannot be deployed. A refusal names the field, the value, the rule and the remedy, a line each
+(`stacks.faults`). What one field allows stands here; what fields demand of each other stands in
+`stacks.rules`. The docstring under a field is its documentation and the remedy that a refusal prints.
 """
 
 import json
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cached_property
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
+from stacks.faults import Fault, SettingsError, faults_of
 from stacks.instance_types import INSTANCE_TYPES, InstanceType
+from stacks.rules import broken_rules
 
 CDK_JSON = Path(__file__).parent.parent / "cdk.json"
 DEFAULT_ENVIRONMENT = "walkthrough"
 
+
+def _known_instance_type(name: str) -> str:
+    if name not in INSTANCE_TYPES:
+        raise ValueError("is not in stacks/instance_types.csv")
+    return name
+
+
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", max_length=30)]
+Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
 IamPrincipalArn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:(role|user)/.+$")]
+TrainingPlanArn = Annotated[
+    str, StringConstraints(pattern=r"^arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:\d{12}:training-plan/[a-z0-9-]+$")
+]
 AvailabilityZoneId = Annotated[str, StringConstraints(pattern=r"^[a-z]{3,4}\d-az\d$")]
-
-
-class SettingsError(Exception):
-    """The settings cannot be deployed; the message names field, value, rule and remedy, a line each."""
+KnownInstanceType = Annotated[str, AfterValidator(_known_instance_type)]
+LabelKey = Annotated[
+    str, StringConstraints(pattern=r"^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")
+]
+LabelValue = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")]
 
 
 class Section(BaseModel):
@@ -54,6 +79,14 @@ class Capacity(StrEnum):
     SPOT = "spot"
 
 
+class TaintEffect(StrEnum):
+    """What a taint does to pods that do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
 class GrafanaAuthentication(StrEnum):
     """How people sign in to Managed Grafana; `none` deploys everything but the workspace."""
 
@@ -63,98 +96,246 @@ class GrafanaAuthentication(StrEnum):
 
 
 class Access(Section):
-    admin_principal_arns: list[IamPrincipalArn] = Field(min_length=1)
-    """IAM roles or users that administer the Kubernetes cluster."""
-    researcher_principal_arns: list[IamPrincipalArn] = []
-    """IAM roles or users that run Ray jobs in the workload's namespace."""
+    """Who may do what on the Kubernetes cluster."""
+
+    admin_principal_arns: tuple[IamPrincipalArn, ...] = Field(min_length=1)
+    """Give the ARN of at least one IAM role or user that administers the Kubernetes cluster."""
+    researcher_principal_arns: tuple[IamPrincipalArn, ...] = ()
+    """Give ARNs of IAM roles or users that run Ray jobs in the workload's namespace."""
 
 
 class Network(Section):
-    vpc_cidr: str = "10.0.0.0/16"
-    control_plane_zone_ids: list[AvailabilityZoneId] = Field(min_length=2)
-    """Zones of the EKS control plane's subnets; HyperPod and FSx use only `hyperpod_zone_id`."""
+    """Addresses and zones."""
+
+    vpc_cidr: IPv4Network = IPv4Network("10.0.0.0/16")
+    """Give a private IPv4 network between /16 and /24 without host bits, as "10.0.0.0/16"."""
+    control_plane_zone_ids: tuple[AvailabilityZoneId, ...] = Field(min_length=2, max_length=4)
+    """Give 2 to 4 availability zone ids (as "use2-az1") for the subnets of the EKS control plane."""
     hyperpod_zone_id: AvailabilityZoneId
-    """The one zone of all nodes and of the file system: EFA traffic cannot leave a zone."""
+    """Give the id of the one zone of all nodes and of the file system: EFA traffic cannot leave a zone."""
+    growth_factor: int = Field(default=4, ge=1, le=64)
+    """Give how many times today's nodes the node subnet must hold: a subnet never grows (1 to 64)."""
     interface_endpoints: bool = False
-    """VPC endpoints for the AWS APIs that nodes call, for networks without a way out."""
+    """Say true for VPC endpoints of the AWS APIs that nodes call, for networks without a way out."""
 
 
 class Kubernetes(Section):
+    """The EKS cluster."""
+
     version: str = "1.34"
+    """Give a version that `stacks/addon_versions.py` lists: HyperPod accepts fewer versions than EKS."""
     endpoint_access: EndpointAccess = EndpointAccess.PUBLIC_AND_PRIVATE
-    public_access_cidrs: list[str] = []
-    """With public access: the networks from which people reach the API server."""
+    """Say "private" or "public-and-private"."""
+    public_access_cidrs: tuple[IPv4Network, ...] = ()
+    """Give the networks from which people reach the API server when its access is public."""
+
+    @property
+    def is_public(self) -> bool:
+        return self.endpoint_access is EndpointAccess.PUBLIC_AND_PRIVATE
+
+
+class Taint(Section):
+    """A taint that the nodes of a group carry."""
+
+    key: LabelKey
+    """Give a Kubernetes label key."""
+    value: LabelValue = ""
+    """Give a Kubernetes label value."""
+    effect: TaintEffect = TaintEffect.NO_SCHEDULE
+    """Say "NoSchedule", "PreferNoSchedule" or "NoExecute"."""
 
 
 class InstanceGroup(Section):
+    """Instances of one type that HyperPod creates, checks and replaces together."""
+
     name: Name
-    instance_type: str
+    """Give a name of lower-case letters, digits and single hyphens, at most 30 characters."""
+    instance_type: KnownInstanceType
+    """Use a type of stacks/instance_types.csv, or add its row there."""
     instance_count: int = Field(ge=0, le=6758)
+    """Give the number of nodes, 0 to 6758."""
     threads_per_core: int = Field(default=2, ge=1, le=2)
-    ebs_volume_gib: int = Field(default=500, ge=1, le=16384)
+    """Say 1 or 2; with 1 a node offers half of its vCPUs."""
+    ebs_volume_gib: int = Field(default=500, ge=100, le=16384)
+    """Give 100 to 16384 GiB: container images and logs lie there."""
+    efa: bool | None = None
+    """Say true or false to demand or forbid EFA; left out, EFA is used where the type has it."""
     deep_health_checks: bool = False
+    """Say true to stress-test GPUs and EFA before a node takes work; adds tens of minutes and more."""
     capacity: Capacity = Capacity.ON_DEMAND
-    training_plan_arn: str | None = None
-    labels: dict[str, str] = {}
+    """Say "on-demand" or "spot"."""
+    training_plan_arn: TrainingPlanArn | None = None
+    """Give the ARN of a SageMaker training plan whose reserved capacity this group uses."""
+    training_plan_instances: int | None = Field(default=None, ge=1)
+    """Give how many instances the training plan reserves, so that the count is checked against it."""
+    labels: dict[LabelKey, LabelValue] = Field(default={}, max_length=50)
+    """Give at most 50 Kubernetes labels."""
+    taints: tuple[Taint, ...] = Field(default=(), max_length=50)
+    """Give at most 50 taints, as {"key": ..., "value": ..., "effect": "NoSchedule"}."""
 
     @property
     def type(self) -> InstanceType:
         return INSTANCE_TYPES[self.instance_type]
 
+    @property
+    def is_spot(self) -> bool:
+        return self.capacity is Capacity.SPOT
+
+    @property
+    def efa_interfaces(self) -> int:
+        """EFA interfaces that one node offers to pods."""
+        return 0 if self.efa is False else self.type.efa_interfaces
+
+    @property
+    def vcpus(self) -> int:
+        """What one node shows to Kubernetes."""
+        return self.type.vcpus // 2 * self.threads_per_core
+
 
 class Storage(Section):
+    """The shared file system (FSx for Lustre, PERSISTENT_2) and the artifact bucket."""
+
     capacity_gib: int = 2400
+    """Give 1200, 2400 or a larger multiple of 2400 GiB."""
     throughput_mbps_per_tib: int = 250
+    """Give 125, 250, 500 or 1000 MB/s per TiB."""
+    backup_retention_days: int = Field(default=0, ge=0, le=90)
+    """Give 0 (no automatic backups) to 90 days."""
+    export_runs_to_s3: bool = False
+    """Say true to export the run folders to the artifact bucket."""
     removal: Removal = Removal.DESTROY
+    """Say "destroy" or "retain"; a retained file system keeps its subnet and VPC alive too."""
 
 
 class Image(Section):
-    base_image: str
-    """The image that the training image starts from, by digest."""
+    """The training image."""
+
+    base_image: Annotated[str, StringConstraints(pattern=r"^\S+@sha256:[0-9a-f]{64}$")]
+    """Give the image that the training image starts from, by digest: name@sha256:..."""
 
 
 class Observability(Section):
+    """Metrics, dashboards and alerts."""
+
     grafana_authentication: GrafanaAuthentication = GrafanaAuthentication.NONE
+    """Say "identity-center", "saml" or "none"; none deploys everything but the Grafana workspace."""
     addon_version: str | None = None
-    """Version of the HyperPod observability add-on; none means EKS's default for the cluster."""
+    """Give a version of the HyperPod observability add-on; left out, EKS's default for the cluster."""
+
+    @property
+    def wants_grafana(self) -> bool:
+        return self.grafana_authentication is not GrafanaAuthentication.NONE
 
 
 class Ray(Section):
+    """Where the Ray workload runs."""
+
     namespace: Name = "ray"
+    """Give a Kubernetes namespace name."""
     head_group: str
-    """Instance group of the Ray head."""
+    """Name the instance group of the Ray head."""
     worker_group: str
-    """Instance group of the Ray workers: one worker a node."""
+    """Name the instance group of the Ray workers: one worker a node."""
 
 
 class Job(Section):
+    """The training run that a deployment starts with."""
+
     run_id: Name
-    """Names the run's folder on the shared file system; the same id resumes the run."""
+    """Give the name of the run's folder on the shared file system; the same id resumes the run."""
     profile: str
-    """One of training/profiles/."""
+    """Name a file of training/profiles/."""
     deadline_hours: int = Field(default=48, ge=1)
+    """Give the hours after which the job is ended, image pull and queueing included."""
     retries: int = Field(default=3, ge=0)
+    """Give how many new attempts a failed job gets; each resumes from the newest checkpoint."""
 
 
 class Studio(Section):
+    """SageMaker Studio in front of the cluster."""
+
     enabled: bool = False
+    """Say true to deploy Studio."""
 
 
 class Settings(Section):
     """One environment of cdk.json."""
 
-    name: Name
-    """Names the deployment: HyperPod cluster, stack prefix, and the tag that finds everything of it."""
-    region: str
+    name: Annotated[Name, StringConstraints(max_length=24)]
+    """Name the deployment with at most 24 characters: it goes into a bucket's name, where 63 are allowed."""
+    region: Region
+    """Give the AWS region, as "us-east-2"."""
     access: Access
+    """Say who may use the cluster: admin_principal_arns, researcher_principal_arns."""
     network: Network
+    """Say where: control_plane_zone_ids, hyperpod_zone_id."""
     kubernetes: Kubernetes = Kubernetes()
-    instance_groups: list[InstanceGroup] = Field(min_length=1)
+    """Give a JSON object."""
+    instance_groups: tuple[InstanceGroup, ...] = Field(min_length=1, max_length=20)
+    """Give 1 to 20 instance groups, each with name, instance_type and instance_count."""
     storage: Storage = Storage()
+    """Give a JSON object."""
     image: Image
+    """Give the base image: {"base_image": "name@sha256:..."}."""
     observability: Observability = Observability()
+    """Give a JSON object."""
     ray: Ray
+    """Say which instance groups run Ray: head_group, worker_group."""
     job: Job
+    """Describe the first run: run_id, profile."""
     studio: Studio = Studio()
+    """Give a JSON object."""
     removal: Removal = Removal.DESTROY
-    """For logs, images, keys and buckets; the file system has a setting of its own."""
+    """Say "destroy" or "retain", for logs, images, keys and buckets; the file system has its own setting."""
+
+    log_retention_days: int = 30
+    """Give the days that logs are kept, as CloudWatch offers them: 7, 30, 90, 365..."""
+
+    @model_validator(mode="after")
+    def _deployable(self) -> Self:
+        if faults := tuple(broken_rules(self)):
+            raise SettingsError(faults)
+        return self
+
+    @cached_property
+    def head_group(self) -> InstanceGroup:
+        """The instance group of the Ray head."""
+        return self.group(self.ray.head_group)
+
+    @cached_property
+    def worker_group(self) -> InstanceGroup:
+        """The instance group of the Ray workers."""
+        return self.group(self.ray.worker_group)
+
+    @property
+    def pod_addresses(self) -> int:
+        """Addresses of the VPC that today's nodes and their pods may take."""
+        return sum(group.instance_count * group.type.ipv4_per_interface for group in self.instance_groups)
+
+    def group(self, name: str) -> InstanceGroup:
+        return next(group for group in self.instance_groups if group.name == name)
+
+
+def parse_settings(environment: Mapping[str, Any]) -> Settings:
+    """Check one environment of cdk.json. Raises SettingsError with every fault found."""
+    try:
+        return Settings.model_validate_json(json.dumps(environment))
+    except ValidationError as error:
+        raise SettingsError(faults_of(error, Settings)) from error
+
+
+def load_settings(environment: str = DEFAULT_ENVIRONMENT, path: Path = CDK_JSON) -> Settings:
+    """Read one environment of cdk.json. Raises SettingsError when it is missing or cannot be deployed."""
+    environments = json.loads(path.read_text(encoding="utf-8"))["context"]["environments"]
+    if environment not in environments:
+        raise SettingsError(
+            [
+                Fault(
+                    field="environment",
+                    value=environment,
+                    rule="is not among the context.environments of cdk.json",
+                    remedy=f"Use one of: {', '.join(sorted(environments))}.",
+                )
+            ]
+        )
+    return parse_settings(environments[environment])
