@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Active(StrEnum):
-    """Which of the two Ray workloads holds the nodes; the other one is applied suspended and costs nothing."""
+    """Which of the two Ray workloads holds the nodes; the other is applied suspended and holds nothing."""
 
     JOB = "job"
     """The RayJob: its cluster comes with the run and goes with it."""
@@ -58,7 +58,7 @@ class SharedStorage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRun:
-    """One training run. Its id names the RayJob and the folder on the shared file system; same id, same run."""
+    """One training run: its id names the RayJob and the folder on the shared file system."""
 
     run_id: str
     profile: str
@@ -74,11 +74,19 @@ class TrainingRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardLinks:
+    """Where the Ray dashboard finds the panels that it embeds."""
+
+    grafana_url: str
+    prometheus_url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RayWorkload:
     """Everything that the charts of one namespace are made from."""
 
     deployment: str
-    """Name of the whole deployment; cluster-scoped objects carry it, so that two deployments never collide."""
+    """Name of the whole deployment. Cluster-scoped objects carry it: two deployments never collide."""
     namespace: str
     image: str
     """Image of every Ray pod, head and workers alike, by tag or digest."""
@@ -91,3 +99,4 @@ class RayWorkload:
     active: Active = Active.JOB
     queue: str | None = None
     """Kueue's local queue, when HyperPod task governance admits the workloads."""
+    dashboards: DashboardLinks | None = None

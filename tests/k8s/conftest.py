@@ -1,0 +1,64 @@
+"""The walkthrough's workload as props, and snapshots as YAML files."""
+
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+
+from k8s.props import NodeGroup, RayWorkload, SharedStorage, Taint, TrainingRun
+from k8s.render import manifests
+
+
+class YamlFile(SingleFileSnapshotExtension):
+    """One YAML file a snapshot, as a reviewer reads manifests."""
+
+    file_extension = "yaml"
+    _write_mode = WriteMode.TEXT
+
+
+@pytest.fixture
+def yaml_snapshot(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    return snapshot.use_extension(YamlFile)
+
+
+@pytest.fixture(scope="session")
+def workload() -> RayWorkload:
+    return RayWorkload(
+        deployment="maze-grpo",
+        namespace="ray",
+        image="registry.example/training:1",
+        ray_version="2.57.0",
+        head=NodeGroup(
+            name="cpu-head",
+            instance_type="ml.r5d.16xlarge",
+            count=1,
+            vcpus=64,
+            memory_gib=512,
+            max_pods=49,
+        ),
+        workers=NodeGroup(
+            name="gpu-workers",
+            instance_type="ml.g7e.12xlarge",
+            count=3,
+            vcpus=48,
+            memory_gib=512,
+            max_pods=63,
+            gpus=2,
+            efa_interfaces=1,
+            taints=(Taint(key="nvidia.com/gpu", value="present"),),
+        ),
+        storage=SharedStorage(
+            file_system_id="fs-0123456789abcdef0",
+            dns_name="fs-0123456789abcdef0.fsx.us-east-2.amazonaws.com",
+            mount_name="abcdefgh",
+            capacity_gib=2400,
+        ),
+        run=TrainingRun(run_id="maze-1", profile="walkthrough", deadline_seconds=172_800),
+    )
+
+
+@pytest.fixture(scope="session")
+def rendered(workload: RayWorkload) -> dict[str, list[dict[str, Any]]]:
+    """The manifests by chart. Shared between tests: copy before changing."""
+    return manifests(workload)
