@@ -17,7 +17,7 @@ import itertools
 import json
 import random
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -76,12 +76,25 @@ class Maze:
         return self.rows[cell[0]][cell[1]] == "#"
 
     @functools.cached_property
+    def next_cells(self) -> Mapping[Cell, Cell]:
+        """For every cell that leads to the target: the next cell on the way; the target leads to itself."""
+        next_cells = {self.target: self.target}
+        queue = deque([self.target])
+        while queue:
+            here = queue.popleft()
+            for there in self._open_neighbours(here):
+                if there not in next_cells:
+                    next_cells[there] = here
+                    queue.append(there)
+        return next_cells
+
+    @functools.cached_property
     def shortest_path(self) -> tuple[Cell, ...]:
         """The cells from start to target, both included. A tree has one simple path: this one."""
-        path = self.path_between(self.start, self.target)
-        if path is None:
-            raise ValueError(f"maze seed {self.seed}: the target {self.target} cannot be reached")
-        return path
+        path = [self.start]
+        while path[-1] != self.target:
+            path.append(self.next_cells[path[-1]])
+        return tuple(path)
 
     @property
     def shortest_turns(self) -> int:
@@ -93,23 +106,8 @@ class Maze:
         """Equal for mazes with equal walls, start and target, whatever their seeds."""
         return hashlib.sha256("\n".join((*self.rows, f"{self.start} {self.target}")).encode()).hexdigest()
 
-    def path_between(self, origin: Cell, goal: Cell) -> tuple[Cell, ...] | None:
-        """The shortest cells from origin to goal, both included, or None when there is no way."""
-        came_from: dict[Cell, Cell | None] = {origin: None}
-        queue = deque([origin])
-        while queue and goal not in came_from:
-            here = queue.popleft()
-            for direction in DIRECTIONS:
-                there = neighbour(here, direction)
-                if there not in came_from and not self.is_wall(there):
-                    came_from[there] = here
-                    queue.append(there)
-        if goal not in came_from:
-            return None
-        path = [goal]
-        while (previous := came_from[path[-1]]) is not None:
-            path.append(previous)
-        return tuple(reversed(path))
+    def _open_neighbours(self, cell: Cell) -> Iterator[Cell]:
+        return (there for d in DIRECTIONS if not self.is_wall(there := neighbour(cell, d)))
 
 
 def neighbour(cell: Cell, direction: Direction) -> Cell:
@@ -267,7 +265,7 @@ Answer every picture with exactly one action:
 ('move', 3) moves down
 ('stop', 'stop') ends the episode
 
-You solve the maze by stopping on the red square. A move into a wall changes nothing and still costs a turn."""
+You solve the maze by stopping on the red square. A move into a wall only costs a turn."""
 
 
 # --- playing ----------------------------------------------------------------------------------------------
@@ -385,10 +383,16 @@ class MazeEnvironment:
 # --- what can be reached ----------------------------------------------------------------------------------
 
 
+def best_action(maze: Maze, cell: Cell) -> Action:
+    """The action of a perfect agent that stands on `cell`."""
+    if cell == maze.target:
+        return Stop()
+    return Move(direction_between(cell, maze.next_cells[cell]))
+
+
 def solution(maze: Maze) -> tuple[Action, ...]:
     """The shortest actions that solve the maze, the stop included."""
-    moves = (Move(direction_between(a, b)) for a, b in itertools.pairwise(maze.shortest_path))
-    return (*moves, Stop())
+    return tuple(best_action(maze, cell) for cell in maze.shortest_path)
 
 
 def solvable_within(mazes: Sequence[Maze], *, max_turns: int) -> int:
