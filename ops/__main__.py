@@ -1,0 +1,20 @@
+"""`python -m ops`: one command per thing a person does with a deployment. `--help` of each has an example."""
+
+import typer
+
+from ops.processes import exit_on_ending_signals
+from ops.rehearse import rehearse
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def main() -> None:
+    """Rehearse, deploy, run, watch and take down a deployment."""
+    exit_on_ending_signals()
+
+
+app.command()(rehearse)
+
+if __name__ == "__main__":
+    app()

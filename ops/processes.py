@@ -1,0 +1,149 @@
+"""Processes a command starts: kept by pid, measured, and ended with all their descendants.
+
+Ray starts children of its own, and some of them leave the process group or lose their parent, so a family
+remembers every descendant that it saw while sampling memory. It ends those by pid and never by name: another
+Ray on the same machine is not touched.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Self
+
+import psutil
+
+SAMPLE_SECONDS = 0.5
+POLL_SECONDS = 0.1
+TERM_GRACE_SECONDS = 20.0
+KILL_GRACE_SECONDS = 5.0
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class ProcessFamily:
+    """A context: processes started in it, and whatever they started, are gone when it is left."""
+
+    def __init__(self) -> None:
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._seen: set[psutil.Process] = set()
+        self._lock = threading.Lock()
+        self._left = threading.Event()
+        self._sampler = threading.Thread(target=self._sample_until_left, daemon=True)
+        self.peak_rss_bytes = 0
+        """Largest sum of resident sets; a page that several processes share counts once for each of them."""
+
+    def __enter__(self) -> Self:
+        self._sampler.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with deaf_to_signals():
+            self._left.set()
+            self._sampler.join()
+            self._end()
+
+    def start(
+        self, arguments: Sequence[str], *, environment: Mapping[str, str], log: Path
+    ) -> subprocess.Popen[bytes]:
+        """Start a process in a session of its own, so that Ctrl-C ends it through this family."""
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                arguments,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._started.append(process)
+        with self._lock, suppress(psutil.NoSuchProcess):
+            self._seen.add(psutil.Process(process.pid))
+        return process
+
+    def _sample_until_left(self) -> None:
+        while not self._left.wait(SAMPLE_SECONDS):
+            self._sample()
+
+    def _sample(self) -> None:
+        rss_bytes = 0
+        for process in self.members():
+            with suppress(psutil.Error):
+                rss_bytes += process.memory_info().rss
+        self.peak_rss_bytes = max(self.peak_rss_bytes, rss_bytes)
+
+    def members(self) -> set[psutil.Process]:
+        """Members of the family that run now, including those whose parent has gone."""
+        with self._lock:
+            for process in list(self._seen):
+                with suppress(psutil.NoSuchProcess):
+                    self._seen.update(process.children(recursive=True))
+            self._seen = {process for process in self._seen if _is_alive(process)}
+            return set(self._seen)
+
+    def _end(self) -> None:
+        """SIGTERM to the started processes, newest first; SIGKILL to all that outlives the grace time.
+
+        The rest gets no SIGTERM: Ray ends its own children in order, and its monitor hangs without the GCS.
+        """
+        for popen in reversed(self._started):
+            popen.terminate()
+        self._wait_until_gone(TERM_GRACE_SECONDS)
+        for process in self.members():
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        for popen in self._started:
+            _kill_group(popen)
+        self._wait_until_gone(KILL_GRACE_SECONDS)
+
+    def _wait_until_gone(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while self.members() and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+
+
+def _kill_group(leader: subprocess.Popen[bytes]) -> None:
+    """End what is left of the group and collect the leader's exit code."""
+    if leader.returncode is None:  # Not collected yet, so its pid, and with it the group, is still its own.
+        with suppress(ProcessLookupError):
+            os.killpg(leader.pid, signal.SIGKILL)
+        leader.wait(timeout=KILL_GRACE_SECONDS)
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@contextmanager
+def deaf_to_signals() -> Iterator[None]:
+    """Ignore Ctrl-C and the ending signals for a bounded piece of cleaning up (main thread only)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with ExitStack() as restore:
+        for number in (signal.SIGINT, *ENDING_SIGNALS):
+            restore.callback(signal.signal, number, signal.signal(number, signal.SIG_IGN))
+        yield
+
+
+def exit_on_ending_signals() -> None:
+    """Turn SIGTERM and SIGHUP into an exception, so that `with` blocks clean up as they do on Ctrl-C."""
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    for number in ENDING_SIGNALS:
+        signal.signal(number, leave)
