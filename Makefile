@@ -47,9 +47,14 @@ $(UV):
 .PHONY: lock
 LOCK := $(UV) pip compile pyproject.toml --quiet --python-version 3.12 --universal --generate-hashes \
 	--no-emit-index-url --no-annotate --custom-compile-command "make lock"
-lock: | $(UV) ## Resolve pyproject.toml's dependency groups into the two requirement files
+# The image is linux/x86_64 only, and pyproject.toml's overrides are for laptops: hence --no-config.
+IMAGE := training/image
+lock: | $(UV) ## Resolve what is asked for into the three requirement files
 	$(LOCK) --group infrastructure --output-file requirements.txt
 	$(LOCK) --group training --output-file training/requirements-local.txt
+	$(UV) pip compile --no-config $(IMAGE)/requirements.in --override $(IMAGE)/overrides.txt --quiet \
+		--python-version 3.12 --python-platform x86_64-manylinux_2_35 --generate-hashes --no-emit-index-url \
+		--no-annotate --custom-compile-command "make lock" --output-file $(IMAGE)/requirements.txt
 
 # --- what people do ---------------------------------------------------------------------------------------
 .PHONY: run

@@ -49,6 +49,7 @@ KnownInstanceType = Annotated[str, AfterValidator(_known_instance_type)]
 LabelKey = Annotated[
     str, StringConstraints(pattern=r"^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")
 ]
+AddonKey = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z]+$")]
 LabelValue = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")]
 
 
@@ -93,6 +94,14 @@ class GrafanaAuthentication(StrEnum):
     NONE = "none"
     IDENTITY_CENTER = "identity-center"
     SAML = "saml"
+
+
+class MetricsLevel(StrEnum):
+    """How much of a kind of metrics the observability add-on collects."""
+
+    BASIC = "BASIC"
+    ADVANCED = "ADVANCED"
+    DISABLED = "DISABLED"
 
 
 class Access(Section):
@@ -221,6 +230,15 @@ class Observability(Section):
     """Say "identity-center", "saml" or "none"; none deploys everything but the Grafana workspace."""
     addon_version: str | None = None
     """Give a version of the HyperPod observability add-on; left out, EKS's default for the cluster."""
+    metrics: dict[AddonKey, MetricsLevel] = {
+        "acceleratedComputeMetrics": MetricsLevel.ADVANCED,
+        "networkMetrics": MetricsLevel.BASIC,
+        "nodeMetrics": MetricsLevel.BASIC,
+        "trainingMetrics": MetricsLevel.BASIC,
+    }
+    """Give "BASIC", "ADVANCED" or "DISABLED" per key of metricsProvider in the add-on's own schema; what is
+    left out has the add-on's default. The add-on refuses keys that its version does not know, so read them
+    (the one for Ray's metrics too) with `aws eks describe-addon-configuration`."""
 
     @property
     def wants_grafana(self) -> bool:

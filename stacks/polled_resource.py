@@ -1,0 +1,66 @@
+"""A custom resource that is polled until it is done, for work that takes longer than a Lambda may run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import CustomResource, Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import custom_resources as cr
+from constructs import Construct
+
+HANDLERS = Path(__file__).parent / "handlers"
+
+
+class PolledResource(Construct):
+    """Runs `handlers/<handler>.py`: `on_event` starts the work, `is_complete` is asked until it says so.
+
+    The statements are granted to both functions. Logs are kept for a month and go with the stack.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        handler: str,
+        properties: dict[str, Any],
+        statements: Sequence[iam.PolicyStatement],
+        total_timeout: Duration,
+        query_interval: Duration,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        log_group = logs.LogGroup(
+            self,
+            "Log",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        functions = [
+            lambda_.Function(
+                self,
+                function_id,
+                runtime=lambda_.Runtime.PYTHON_3_13,
+                code=lambda_.Code.from_asset(str(HANDLERS), exclude=["__pycache__", "*.pyc"]),
+                handler=f"{handler}.{entry}",
+                timeout=Duration.minutes(2),
+                log_group=log_group,
+                initial_policy=list(statements),
+            )
+            for function_id, entry in (("OnEvent", "on_event"), ("IsComplete", "is_complete"))
+        ]
+        provider = cr.Provider(
+            self,
+            "Provider",
+            on_event_handler=functions[0],
+            is_complete_handler=functions[1],
+            total_timeout=total_timeout,
+            query_interval=query_interval,
+            log_group=log_group,
+            disable_waiter_state_machine_logging=True,
+        )
+        self.resource = CustomResource(
+            self, "Resource", service_token=provider.service_token, properties=properties
+        )

@@ -1,0 +1,66 @@
+"""Stack: the operator for Ray and the Ray workload itself."""
+
+from typing import Any
+
+from aws_cdk import Stack
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+from k8s.names import INSTANCE_GROUP_LABEL
+from k8s.render import manifests
+from stacks.file_system import FileSystem
+from stacks.kuberay_operator import KubeRayOperator
+from stacks.settings import InstanceGroup, Settings
+from stacks.workload import ray_workload
+
+
+class RayStack(Stack):
+    """KubeRay, then the charts of k8s/, each applied after the one before and deleted before it.
+
+    So the operator is there when Ray objects are made and still there when they go: their finalizers need it.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: Settings,
+        cluster: eks.ICluster,
+        file_system: FileSystem,
+        image: str,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(scope, construct_id, **kwargs)
+        workload = ray_workload(
+            settings,
+            image=image,
+            file_system_id=file_system.file_system_id,
+            dns_name=file_system.dns_name,
+            mount_name=file_system.mount_name,
+        )
+        before: Construct = KubeRayOperator(
+            self, "KubeRay", cluster=cluster, **placement(settings.head_group)
+        )
+        for name, objects in manifests(workload).items():
+            manifest = eks.KubernetesManifest(
+                self,
+                f"Chart-{name}",
+                cluster=cluster,
+                manifest=objects,
+                # `create` would fail on what a broken attempt left; `apply` goes on from there.
+                overwrite=True,
+            )
+            manifest.node.add_dependency(before)
+            before = manifest
+
+
+def placement(group: InstanceGroup) -> dict[str, Any]:
+    """Puts a pod on the nodes of one group, whatever taints they carry."""
+    return {
+        "node_selector": {INSTANCE_GROUP_LABEL: group.name},
+        "tolerations": [
+            {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect.value}
+            for taint in group.taints
+        ],
+    }

@@ -1,0 +1,72 @@
+"""Engines and accounts for the tests of this folder."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.emulated.account import Account
+from tests.emulated.backing import Backing
+from tests.emulated.custom_resources import CustomResources
+from tests.emulated.driver import Driver
+from tests.emulated.engine import Engine
+from tests.emulated.functions import Functions
+from tests.emulated.handlers import ResourceHandlers
+from tests.emulated.identities import IdentityFactory
+from tests.emulated.kubernetes import Kubernetes
+from tests.emulated.node_functions import NodeFunctions
+
+REGION = "us-east-2"
+
+
+def _no_service(name: str) -> Any:
+    raise AssertionError(f"this engine has no moto behind it, and something called {name}")
+
+
+@pytest.fixture
+def make_driver(tmp_path: Path) -> Callable[[int], Driver]:
+    """Engines without moto, the CLI or functions: for templates of types that need none of them."""
+
+    def make(seed: int) -> Driver:
+        account = Account()
+        functions = Functions(
+            account=account,
+            folder=tmp_path,
+            read_object=lambda *_: _no_service("s3"),
+            environment={},
+            on_invoke=lambda _: None,
+        )
+        handlers = ResourceHandlers(
+            account=account,
+            identities=IdentityFactory(account="123456789012", region=REGION, chance=random.Random(seed)),
+            backing=Backing(
+                clients=_no_service,
+                region=REGION,
+                kubernetes=Kubernetes(folder=tmp_path / "kubernetes", account=account),
+            ),
+            custom_resources=CustomResources(
+                account=account,
+                functions=functions,
+                node_functions=NodeFunctions(s3=None, ecr=None),
+                region=REGION,
+            ),
+        )
+        engine = Engine(
+            account=account,
+            account_id="123456789012",
+            region=REGION,
+            handlers=handlers,
+            ssm_parameter=lambda _: "30",
+            seed=seed,
+        )
+        return Driver(engine=engine)
+
+    return make
+
+
+@pytest.fixture
+def driver(make_driver: Callable[[int], Driver]) -> Driver:
+    """One such engine."""
+    return make_driver(0)

@@ -1,0 +1,173 @@
+"""Everything together: moto's server, the CloudFormation endpoint, and the CDK CLI pointed at both."""
+
+import os
+import random
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import boto3
+from moto.server import ThreadedMotoServer
+
+from tests.emulated.account import Account, Resource
+from tests.emulated.backing import Backing
+from tests.emulated.custom_resources import CustomResources
+from tests.emulated.engine import Engine
+from tests.emulated.functions import Functions
+from tests.emulated.handlers import ResourceHandlers
+from tests.emulated.identities import IdentityFactory
+from tests.emulated.kubernetes import Kubernetes
+from tests.emulated.node_functions import NodeFunctions
+from tests.emulated.server import CloudFormationServer
+
+ACCOUNT_ID = "123456789012"
+REPOSITORY = Path(__file__).parents[2]
+CDK = REPOSITORY / "node_modules" / ".bin" / "cdk"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emulator:
+    """One emulated account and region."""
+
+    account: Account
+    engine: Engine
+    server: CloudFormationServer
+    kubernetes: Kubernetes
+    functions: Functions
+    custom_resources: CustomResources
+    folder: Path
+    environment: Mapping[str, str]
+    """Environment variables that point any AWS SDK at the emulation."""
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of the emulated account."""
+        return _client(service, self.environment["AWS_ENDPOINT_URL"], self.engine.region)
+
+    def cdk(self, *arguments: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
+        """Run the CDK CLI; its output is in the error when it fails and `check` is set."""
+        completed = subprocess.run(
+            [str(CDK), *arguments, "--ci", "--no-color", "--no-notices"],
+            cwd=self.folder,
+            env={**os.environ, **self.environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        if self.server.errors:
+            raise self.server.errors[0]
+        if check and completed.returncode:
+            raise AssertionError(f"cdk {' '.join(arguments)}:\n{completed.stdout}{completed.stderr}")
+        return completed
+
+
+@contextmanager
+def emulated_aws(*, folder: Path, region: str, seed: int = 0) -> Iterator[Emulator]:
+    """Start an empty account; it ends with the block."""
+    moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    moto.start()
+    _host, port = moto.get_host_and_port()
+    emulator = _assemble(folder, f"http://localhost:{port}", region, seed)
+    try:
+        yield emulator
+    finally:
+        emulator.server.close()
+        emulator.functions.close()
+        moto.stop()
+
+
+def _assemble(folder: Path, moto_url: str, region: str, seed: int) -> Emulator:
+    def client(service: str) -> Any:
+        return _client(service, moto_url, region)
+
+    def read_object(bucket: str, key: str) -> bytes:
+        content: bytes = client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+        return content
+
+    def ssm_parameter(name: str) -> str:
+        value: str = client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
+        return value
+
+    account = Account()
+    kubernetes = Kubernetes(folder=folder / "kubernetes", account=account)
+    environment = _environment(folder, moto_url, region)
+    functions = Functions(
+        account=account,
+        folder=folder / "functions",
+        read_object=read_object,
+        environment={**environment, "EMULATED_KUBERNETES": str(kubernetes.folder)},
+        on_invoke=lambda function: _write_log(client("logs"), function),
+    )
+    custom_resources = CustomResources(
+        account=account,
+        functions=functions,
+        node_functions=NodeFunctions(s3=client("s3"), ecr=client("ecr")),
+        region=region,
+    )
+    handlers = ResourceHandlers(
+        account=account,
+        identities=IdentityFactory(account=ACCOUNT_ID, region=region, chance=random.Random(seed)),
+        backing=Backing(clients=client, region=region, kubernetes=kubernetes),
+        custom_resources=custom_resources,
+    )
+    engine = Engine(
+        account=account,
+        account_id=ACCOUNT_ID,
+        region=region,
+        handlers=handlers,
+        ssm_parameter=ssm_parameter,
+        seed=seed,
+    )
+    server = CloudFormationServer(engine=engine, read_object=read_object)
+    return Emulator(
+        account=account,
+        engine=engine,
+        server=server,
+        kubernetes=kubernetes,
+        functions=functions,
+        custom_resources=custom_resources,
+        folder=folder,
+        environment={**environment, "AWS_ENDPOINT_URL_CLOUDFORMATION": server.url},
+    )
+
+
+def _environment(folder: Path, moto_url: str, region: str) -> dict[str, str]:
+    return {
+        "AWS_ACCESS_KEY_ID": "emulated",
+        "AWS_SECRET_ACCESS_KEY": "emulated",
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_ENDPOINT_URL": moto_url,
+        "AWS_ENDPOINT_URL_S3_FOR_CLOUDFORMATION": moto_url,
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "CDK_DISABLE_VERSION_CHECK": "1",
+        "CDK_DISABLE_CLI_TELEMETRY": "1",
+        "CDK_HOME": str(folder / "cdk-home"),
+        "HOME": str(folder),
+    }
+
+
+@cache
+def _client(service: str, endpoint: str, region: str) -> Any:
+    return boto3.client(
+        service,
+        endpoint_url=endpoint,
+        region_name=region,
+        aws_access_key_id="emulated",
+        aws_secret_access_key="emulated",
+    )
+
+
+def _write_log(logs: Any, function: Resource) -> None:
+    """Lambda writes to the function's log group and makes the group when it is not there."""
+    group = function.properties.get("LoggingConfig", {}).get(
+        "LogGroup", f"/aws/lambda/{function.identity.ref}"
+    )
+    if not logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
+        logs.create_log_group(logGroupName=group)

@@ -1,0 +1,152 @@
+"""Metrics workspace, Grafana and the HyperPod observability add-on."""
+
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from aws_cdk import App, Environment, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk.assertions import Template
+from aws_cdk.lambda_layer_kubectl_v34 import KubectlV34Layer
+
+from stacks.observability import ObservabilityStack
+from stacks.observability_addon import NAMESPACE, SERVICE_ACCOUNT
+from stacks.settings import CDK_JSON, GrafanaAuthentication, MetricsLevel, load_settings
+
+type Build = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def build() -> Build:
+    """Synthesizes the observability stack of the walkthrough with changed observability settings."""
+
+    def build(**changes: Any) -> dict[str, Any]:
+        app = App(context=json.loads(CDK_JSON.read_text())["context"])
+        environment = Environment(region="us-east-2")
+        base = Stack(app, "base", env=environment)
+        cluster = eks.Cluster(
+            base,
+            "Cluster",
+            vpc=ec2.Vpc(base, "Vpc", availability_zones=["us-east-2a", "us-east-2b"]),
+            version=eks.KubernetesVersion.V1_34,
+            default_capacity_type=eks.DefaultCapacityType.NODEGROUP,
+            default_capacity=0,
+            kubectl_provider_options=eks.KubectlProviderOptions(
+                kubectl_layer=KubectlV34Layer(base, "Kubectl")
+            ),
+        )
+        settings = load_settings()
+        observability = settings.observability.model_copy(update=changes)
+        stack = ObservabilityStack(
+            app,
+            "observability",
+            settings=settings.model_copy(update={"observability": observability}),
+            cluster=cast(eks.ICluster, cluster),
+            env=environment,
+        )
+        return dict(Template.from_stack(stack).to_json())
+
+    return build
+
+
+def of_type(template: dict[str, Any], resource_type: str) -> list[dict[str, Any]]:
+    return [each for each in template["Resources"].values() if each["Type"] == resource_type]
+
+
+def configuration(template: dict[str, Any]) -> dict[str, Any]:
+    """The add-on's configuration with every deploy-time value replaced by its place in the join."""
+    (addon,) = of_type(template, "AWS::EKS::Addon")
+    parts = addon["Properties"]["ConfigurationValues"]["Fn::Join"][1]
+    text = "".join(part if isinstance(part, str) else "?" for part in parts)
+    return dict(json.loads(text))
+
+
+def test_addon_writes_to_the_workspace(build: Build) -> None:
+    values = configuration(build())
+    assert values["ampWorkspace"]["prometheusEndpoint"] == "https://?/workspaces/?"
+    assert values["metricsProvider"]["acceleratedComputeMetrics"] == {
+        "level": "ADVANCED",
+        "scrapeInterval": 30,
+    }
+    assert "amgWorkspace" not in values
+
+
+def test_endpoint_in_the_configuration_has_no_trailing_slash(build: Build) -> None:
+    endpoint = build()["Outputs"]["PrometheusEndpoint"]["Value"]
+    attribute = "https://aps-workspaces.us-east-2.amazonaws.com/workspaces/ws-0123/"
+    assert evaluate(endpoint, attribute) == attribute.removesuffix("/")
+    assert evaluate(endpoint, attribute.removesuffix("/")) == attribute.removesuffix("/")
+
+
+def evaluate(value: Any, attribute: str) -> Any:
+    """CloudFormation's result of Join, Select and Split, with the one attribute given."""
+    if not isinstance(value, dict):
+        return value
+    ((function, argument),) = value.items()
+    if function == "Fn::GetAtt":
+        return attribute
+    if function == "Fn::Split":
+        return evaluate(argument[1], attribute).split(argument[0])
+    if function == "Fn::Select":
+        return evaluate(argument[1], attribute)[int(argument[0])]
+    assert function == "Fn::Join"
+    return argument[0].join(evaluate(part, attribute) for part in argument[1])
+
+
+def test_levels_of_the_settings_are_all_there_is(build: Build) -> None:
+    values = configuration(build(metrics={"rayMetrics": MetricsLevel.BASIC}))
+    assert values["metricsProvider"] == {"rayMetrics": {"level": "BASIC", "scrapeInterval": 30}}
+
+
+def test_collector_has_its_identity_and_its_rights_before_it_starts(build: Build) -> None:
+    template = build()
+    (identity,) = of_type(template, "AWS::EKS::PodIdentityAssociation")
+    assert identity["Properties"]["Namespace"] == NAMESPACE
+    assert identity["Properties"]["ServiceAccount"] == SERVICE_ACCOUNT
+    (addon,) = of_type(template, "AWS::EKS::Addon")
+    needed = {
+        name
+        for name, resource in template["Resources"].items()
+        if resource["Type"] in ("AWS::EKS::PodIdentityAssociation", "AWS::IAM::Policy", "AWS::IAM::Role")
+    }
+    assert needed == set(addon["DependsOn"])
+
+
+def test_collector_role_is_for_pods_of_this_cluster(build: Build) -> None:
+    (role,) = of_type(build(), "AWS::IAM::Role")
+    for statement in role["Properties"]["AssumeRolePolicyDocument"]["Statement"]:
+        assert statement["Principal"] == {"Service": "pods.eks.amazonaws.com"}
+        assert statement["Condition"]["StringEquals"] == {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+        assert "aws:SourceArn" in statement["Condition"]["ArnEquals"]
+
+
+def test_without_sign_in_there_is_no_grafana(build: Build) -> None:
+    assert of_type(build(), "AWS::Grafana::Workspace") == []
+
+
+@pytest.mark.parametrize(
+    ("authentication", "provider"),
+    [(GrafanaAuthentication.IDENTITY_CENTER, "AWS_SSO"), (GrafanaAuthentication.SAML, "SAML")],
+)
+def test_grafana_reads_this_workspace_and_nothing_else(
+    build: Build, authentication: GrafanaAuthentication, provider: str
+) -> None:
+    template = build(grafana_authentication=authentication)
+    (workspace,) = of_type(template, "AWS::Grafana::Workspace")
+    assert workspace["Properties"]["AuthenticationProviders"] == [provider]
+    assert workspace["Properties"]["PermissionType"] == "CUSTOMER_MANAGED"
+    assert any("GrafanaRoleDefaultPolicy" in name for name in workspace["DependsOn"])
+    (policy,) = (
+        resource
+        for name, resource in template["Resources"].items()
+        if name.startswith("GrafanaRoleDefaultPolicy")
+    )
+    for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+        services = {action.split(":")[0] for action in statement["Action"]}
+        assert services == ({"cloudwatch"} if statement["Resource"] == "*" else {"aps"})
+    assert configuration(template)["amgWorkspace"] == {
+        "workspaceName": "maze-grpo",
+        "arn": "arn:aws:grafana:us-east-2:?:/workspaces/?",
+    }
