@@ -66,3 +66,31 @@ run: setup ## The main job on this machine: synthesize, start Ray from the manif
 test: setup ## The whole test suite
 	$(BIN)/python -m pytest tests --ignore=tests/training
 	$(TRAINING_BIN)/python -m pytest tests/training
+
+.PHONY: synth
+synth: .build/infrastructure.stamp .build/node.stamp ## Templates into cdk.out/, manifests into dist/; no AWS call
+	rm -rf cdk.out dist
+	$(CDK) synth --quiet --output cdk.out --context environment=$(ENVIRONMENT)
+	$(BIN)/python -m k8s --environment $(ENVIRONMENT) --output dist
+
+# --- static checks: what needs no test runner, cheapest first ----------------------------------------------
+.PHONY: check check-python check-scripts check-templates
+check: check-python check-scripts check-templates ## Lint, types, complexity, import rules, templates, manifests
+
+check-python: .build/infrastructure.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy app.py stacks k8s
+	$(BIN)/lint-imports --no-logo
+
+check-scripts: .build/infrastructure.stamp
+	git ls-files -z '*.sh' .ci/run | xargs --null $(BIN)/shellcheck
+
+# W3005 is the CDK's own redundancy: a DependsOn beside a reference.
+check-templates: .build/infrastructure.stamp .build/node.stamp
+	out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && set -e; \
+	for environment in walkthrough small; do \
+	  $(CDK) synth --quiet --strict --output $$out/$$environment --context environment=$$environment; \
+	  $(BIN)/python -m k8s --environment $$environment > /dev/null; \
+	done; \
+	$(BIN)/cfn-lint --ignore-checks W3005 --regions us-east-2 --template $$out/*/*.template.json

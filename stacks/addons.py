@@ -1,0 +1,32 @@
+"""Stack: the cluster services that need nodes."""
+
+from typing import Any
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from stacks.addon_versions import ADDON_VERSIONS
+from stacks.cluster import ClusterStack
+from stacks.node_addons import NodeAddons
+from stacks.settings import Settings
+
+
+class AddonsStack(Stack):
+    """DNS, certificates, metrics and the FSx driver, after HyperPod's nodes are ready."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: Settings,
+        cluster: ClusterStack,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(scope, construct_id, **kwargs)
+        NodeAddons(
+            self,
+            "Addons",
+            cluster=cluster.cluster,
+            versions=ADDON_VERSIONS[settings.kubernetes.version],
+        )

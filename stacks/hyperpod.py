@@ -1,0 +1,57 @@
+"""Stack: the HyperPod cluster, everything its nodes need to come up, and the wait until they are ready."""
+
+from typing import Any
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from stacks import names
+from stacks.cluster import ClusterStack
+from stacks.execution_role import ExecutionRole
+from stacks.hyperpod_cluster import HyperPodCluster
+from stacks.lifecycle_script import LifecycleScript
+from stacks.network import NetworkStack
+from stacks.removal import removal_policy
+from stacks.settings import Settings
+
+
+class HyperPodStack(Stack):
+    """Node role, lifecycle script, cluster with its instance groups, node waiter."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: Settings,
+        network: NetworkStack,
+        cluster: ClusterStack,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(scope, construct_id, **kwargs)
+        script = LifecycleScript(
+            self,
+            "Lifecycle",
+            deployment=settings.name,
+            removal_policy=removal_policy(settings.removal),
+        )
+        role = ExecutionRole(
+            self,
+            "Execution",
+            subnet=network.node_subnet,
+            security_group=network.security_group,
+            cluster=cluster.cluster,
+            scripts=script.bucket,
+        ).role
+        self.hyperpod = HyperPodCluster(
+            self,
+            "HyperPod",
+            name=names.cluster_name(settings),
+            cluster=cluster.cluster,
+            instance_groups=settings.instance_groups,
+            subnet=network.node_subnet,
+            security_group=network.security_group,
+            execution_role=role,
+            lifecycle_source_uri=script.source_uri,
+        )
+        self.hyperpod.node.add_dependency(script)

@@ -1,0 +1,79 @@
+"""Each environment of cdk.json, synthesized once per test run, as plain dictionaries.
+
+Synthesis reads the feature flags of cdk.json as the CLI does, and leaves the template validator out: the CLI
+runs it in `make check`, here it would only cost time.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+
+import app as application
+from stacks.settings import CDK_JSON, Settings, load_settings
+
+os.environ["CDK_VALIDATION"] = "false"
+
+type Template = Mapping[str, Any]
+
+ENVIRONMENTS = ("walkthrough", "small")
+PARTS = ("network", "cluster", "hyperpod", "addons")
+
+
+def synthesize(settings: Settings, directory: Path) -> dict[str, Template]:
+    """Every stack's template, by the stack's part of the name (`network`, `cluster`, ...)."""
+    app = cdk.App(context=json.loads(CDK_JSON.read_text())["context"], outdir=str(directory))
+    application.compose(app, settings)
+    app.synth()
+    prefix, suffix = f"{settings.name}-", ".template.json"
+    return {
+        path.name.removeprefix(prefix).removesuffix(suffix): json.loads(path.read_text())
+        for path in sorted(directory.glob(f"*{suffix}"))
+    }
+
+
+@pytest.fixture(scope="session")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """`assembly(environment)` gives the templates; the first call for each environment synthesizes."""
+
+    @cache
+    def templates_of(environment: str) -> dict[str, Template]:
+        return synthesize(load_settings(environment), tmp_path_factory.mktemp(environment))
+
+    return templates_of
+
+
+@pytest.fixture(params=ENVIRONMENTS)
+def environment(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def templates(assembly: Any, environment: str) -> dict[str, Template]:
+    """The templates of each environment in turn."""
+    return dict(assembly(environment))
+
+
+@pytest.fixture
+def walkthrough(assembly: Any) -> dict[str, Template]:
+    return dict(assembly("walkthrough"))
+
+
+def resources_of(template: Template, resource_type: str) -> dict[str, Any]:
+    """Logical id to resource, for one type."""
+    return {
+        logical_id: resource
+        for logical_id, resource in template["Resources"].items()
+        if resource["Type"] == resource_type
+    }
+
+
+def the_resource(template: Template, resource_type: str) -> Any:
+    """Properties of the only resource of that type."""
+    (resource,) = resources_of(template, resource_type).values()
+    return resource["Properties"]
