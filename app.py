@@ -1,48 +1,48 @@
-"""Settings in, stacks out. `cdk synth -c environment=<name>` picks an environment of cdk.json."""
+"""Settings in, stacks out. `cdk synth --context environment=<name>` picks an environment of cdk.json."""
 
-import sys
+from typing import Any
 
 import aws_cdk as cdk
-from aws_cdk import Environment, Tags
 
-from stacks import names
 from stacks.addons import AddonsStack
 from stacks.cluster import ClusterStack
 from stacks.faults import SettingsError
+from stacks.governance import govern
 from stacks.hyperpod import HyperPodStack
-from stacks.log_groups import govern_log_groups
 from stacks.network import NetworkStack
-from stacks.removal import removal_policy
+from stacks.observability import ObservabilityStack
+from stacks.ray import RayStack
+from stacks.registry import RegistryStack
 from stacks.settings import DEFAULT_ENVIRONMENT, Settings, load_settings
+from stacks.storage import StorageStack
+from stacks.studio import StudioStack
 
 
 def compose(app: cdk.App, settings: Settings) -> None:
-    """Add the stacks in their order of life: a later one may use an earlier one, never the reverse."""
-    env = Environment(region=settings.region)
-    network = NetworkStack(app, names.stack_name(settings, "network"), settings=settings, env=env)
-    cluster = ClusterStack(
-        app, names.stack_name(settings, "cluster"), settings=settings, network=network, env=env
-    )
-    hyperpod = HyperPodStack(
-        app,
-        names.stack_name(settings, "hyperpod"),
-        settings=settings,
-        network=network,
-        cluster=cluster,
-        env=env,
-    )
-    addons = AddonsStack(
-        app, names.stack_name(settings, "addons"), settings=settings, cluster=cluster, env=env
-    )
-    addons.add_stack_dependency(hyperpod)
+    """Add the stacks in their order of life; each depends on earlier ones only."""
+    env = cdk.Environment(region=settings.region)
 
-    Tags.of(app).add(names.DEPLOYMENT_TAG, settings.name)
-    govern_log_groups(
-        app,
-        key=network.key,
-        retention_days=settings.log_retention_days,
-        removal_policy=removal_policy(settings.removal),
-    )
+    def at(part: str) -> dict[str, Any]:
+        return {"scope": app, "construct_id": f"{settings.name}-{part}", "settings": settings, "env": env}
+
+    network = NetworkStack(**at("network"))
+    vpc, group = network.vpc, network.security_group
+    storage = StorageStack(**at("storage"), vpc=vpc, subnet=network.node_subnet, security_group=group)
+    registry = RegistryStack(**at("registry"))
+    kubernetes = ClusterStack(**at("cluster"), network=network)
+    cluster = kubernetes.cluster
+    hyperpod = HyperPodStack(**at("hyperpod"), network=network, kubernetes=kubernetes)
+    addons = AddonsStack(**at("addons"), cluster=cluster)
+    metrics = ObservabilityStack(**at("observability"), cluster=cluster)
+    ray = RayStack(**at("ray"), cluster=cluster, file_system=storage.file_system, image=registry.image_uri)
+    # No reference says that pods need nodes, nor that Ray's pods need DNS, the FSx driver and metrics.
+    addons.add_stack_dependency(hyperpod)
+    metrics.add_stack_dependency(addons)
+    ray.add_stack_dependency(metrics)
+    if settings.studio.enabled:
+        studio = at("studio") | {"vpc": vpc, "subnets": vpc.private_subnets, "security_group": group}
+        StudioStack(**studio, cluster=cluster, hyperpod_cluster_arn=hyperpod.cluster.arn)
+    govern(app, settings=settings, key=network.key)
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def main() -> None:
     try:
         settings = load_settings(app.node.try_get_context("environment") or DEFAULT_ENVIRONMENT)
     except SettingsError as error:
-        sys.exit(f"settings of cdk.json are refused:\n{error}")
+        raise SystemExit(f"The settings in cdk.json are refused:\n{error}") from None
     compose(app, settings)
     app.synth()
 

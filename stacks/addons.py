@@ -3,10 +3,10 @@
 from typing import Any
 
 from aws_cdk import Stack
+from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from stacks.addon_versions import ADDON_VERSIONS
-from stacks.cluster import ClusterStack
 from stacks.node_addons import NodeAddons
 from stacks.settings import Settings
 
@@ -20,13 +20,13 @@ class AddonsStack(Stack):
         construct_id: str,
         *,
         settings: Settings,
-        cluster: ClusterStack,
+        cluster: eks.ICluster,
         **kwargs: Any,
     ) -> None:
         super().__init__(scope, construct_id, **kwargs)
         NodeAddons(
             self,
             "Addons",
-            cluster=cluster.cluster,
+            cluster=cluster,
             versions=ADDON_VERSIONS[settings.kubernetes.version],
         )

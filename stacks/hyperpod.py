@@ -25,7 +25,7 @@ class HyperPodStack(Stack):
         *,
         settings: Settings,
         network: NetworkStack,
-        cluster: ClusterStack,
+        kubernetes: ClusterStack,
         **kwargs: Any,
     ) -> None:
         super().__init__(scope, construct_id, **kwargs)
@@ -40,18 +40,18 @@ class HyperPodStack(Stack):
             "Execution",
             subnet=network.node_subnet,
             security_group=network.security_group,
-            cluster=cluster.cluster,
+            cluster=kubernetes.cluster,
             scripts=script.bucket,
         ).role
-        self.hyperpod = HyperPodCluster(
+        self.cluster = HyperPodCluster(
             self,
             "HyperPod",
             name=names.cluster_name(settings),
-            cluster=cluster.cluster,
+            cluster=kubernetes.cluster,
             instance_groups=settings.instance_groups,
             subnet=network.node_subnet,
             security_group=network.security_group,
             execution_role=role,
             lifecycle_source_uri=script.source_uri,
         )
-        self.hyperpod.node.add_dependency(script)
+        self.cluster.node.add_dependency(script)

@@ -6,10 +6,6 @@ DEPLOYMENT_TAG = "hyperpod-rl:deployment"
 """Tag of every resource; its value is the deployment's name. Operations find what is left by it."""
 
 
-def stack_name(settings: Settings, part: str) -> str:
-    return f"{settings.name}-{part}"
-
-
 def cluster_name(settings: Settings) -> str:
     """Name of the EKS cluster and of the HyperPod cluster: log groups are named after both."""
     return settings.name

@@ -22,7 +22,7 @@ os.environ["CDK_VALIDATION"] = "false"
 type Template = Mapping[str, Any]
 
 ENVIRONMENTS = ("walkthrough", "small")
-PARTS = ("network", "cluster", "hyperpod", "addons")
+PARTS = ("network", "storage", "registry", "cluster", "hyperpod", "addons", "observability", "ray")
 
 
 def synthesize(settings: Settings, directory: Path) -> dict[str, Template]:
