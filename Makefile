@@ -82,7 +82,7 @@ check: check-python check-scripts check-templates ## Lint, types, complexity, im
 check-python: .build/infrastructure.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy app.py stacks k8s
+	$(BIN)/mypy app.py stacks k8s ops
 	$(BIN)/lint-imports --no-logo
 
 check-scripts: .build/infrastructure.stamp

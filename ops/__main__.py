@@ -2,6 +2,8 @@
 
 import typer
 
+from ops.cost import cost
+from ops.preflight import preflight
 from ops.processes import exit_on_ending_signals
 from ops.rehearse import rehearse
 
@@ -14,7 +16,8 @@ def main() -> None:
     exit_on_ending_signals()
 
 
-app.command()(rehearse)
+for command in (rehearse, preflight, cost):
+    app.command()(command)
 
 if __name__ == "__main__":
     app()

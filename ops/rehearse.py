@@ -54,7 +54,9 @@ class Account:
         """Show the step while it runs, and its time afterwards."""
         started = time.monotonic()
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        with Progress(*columns, console=self.console, transient=True) as progress:
+        with Progress(
+            *columns, console=self.console, transient=True, disable=not self.console.is_terminal
+        ) as progress:
             progress.add_task(name, total=None)
             yield
         self.seconds[name] = time.monotonic() - started
@@ -105,6 +107,7 @@ def _rehearse(
         synth = [str(CDK), "synth", "--quiet", "--context", f"environment={environment}"]
         _command(synth, log=run / "synth.log", account=account)
     with account.step("render the manifests (dist)"):
+        shutil.rmtree(ROOT / "dist", ignore_errors=True)
         render = [*RENDER, "--environment", environment, "--output", str(ROOT / "dist")]
         _command(render, log=run / "manifests.log", account=account)
     manifest = ray_job_manifest(ROOT / "dist")

@@ -306,6 +306,8 @@ class Settings(Section):
     removal: Removal = Removal.DESTROY
     """Say "destroy" or "retain", for logs, images, keys and buckets; the file system has its own setting."""
 
+    cost_ceiling_usd_per_hour: float | None = Field(default=None, gt=0)
+    """Give the dollars per hour that the deployment may cost by estimate; preflight refuses more."""
     log_retention_days: int = 30
     """Give the days that logs are kept, as CloudWatch offers them: 7, 30, 90, 365..."""
 

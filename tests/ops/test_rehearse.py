@@ -60,16 +60,19 @@ class JobRunner:
 
 @pytest.fixture
 def root(tmp_path: Path, ray_job: Manifest, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository whose `cdk synth` does nothing and whose manifests are rendered already."""
-    (tmp_path / "dist").mkdir()
-    (tmp_path / "dist" / "4-job.k8s.yaml").write_text(yaml.safe_dump(ray_job))
+    """A repository whose `cdk synth` does nothing, and whose manifests of another time still lie about."""
+    for folder in ("dist", "rendered"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "dist" / "stale-job.k8s.yaml").write_text(yaml.safe_dump(ray_job))
+    (tmp_path / "rendered" / "4-job.k8s.yaml").write_text(yaml.safe_dump(ray_job))
+    render = "import shutil, sys; shutil.copytree(sys.argv[1], sys.argv[-1])"
     cdk = tmp_path / "cdk"
     cdk.write_text("#!/bin/sh\n")
     cdk.chmod(0o755)
     monkeypatch.setattr(rehearse, "ROOT", tmp_path)
     monkeypatch.setattr(rehearse, "CDK", cdk)
     monkeypatch.setattr(rehearse, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(rehearse, "RENDER", [sys.executable, "-c", ""])
+    monkeypatch.setattr(rehearse, "RENDER", [sys.executable, "-c", render, str(tmp_path / "rendered")])
     return tmp_path
 
 

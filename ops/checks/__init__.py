@@ -1,0 +1,1 @@
+"""The read-only checks of `preflight`, a module per subject."""
