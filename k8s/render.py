@@ -12,6 +12,7 @@ from k8s.namespace import NamespaceChart
 from k8s.props import RayWorkload
 from k8s.ray import JobChart, SessionChart
 from k8s.storage import StorageChart
+from k8s.validation import refuse_faulty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +34,20 @@ class WorkloadCharts:
 
 
 def build_charts(workload: RayWorkload, *, scope: Construct | None = None) -> WorkloadCharts:
-    """All charts of a workload, under a cdk8s App of their own unless a scope is given."""
+    """All charts of a workload, under a cdk8s App of their own unless a scope is given.
+
+    Raises ManifestsRefused: what Kubernetes, KubeRay or the scheduler would refuse ends the synthesis.
+    """
     parent = scope or App()
-    return WorkloadCharts(
+    charts = WorkloadCharts(
         namespace=NamespaceChart(parent, "namespace", workload=workload),
         storage=StorageChart(parent, "storage", workload=workload),
         session=SessionChart(parent, "session", workload=workload),
         job=JobChart(parent, "job", workload=workload),
     )
+    objects = [item for chart in charts.in_order().values() for item in chart.to_json()]
+    refuse_faulty(objects, [workload.head, workload.workers])
+    return charts
 
 
 def manifests(workload: RayWorkload) -> dict[str, list[dict[str, Any]]]:
