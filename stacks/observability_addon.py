@@ -10,6 +10,7 @@ from constructs import Construct
 
 from stacks.grafana_workspace import GrafanaWorkspace
 from stacks.metrics_workspace import MetricsWorkspace
+from stacks.pod_role import pod_role
 from stacks.settings import MetricsLevel
 
 ADDON_NAME = "amazon-sagemaker-hyperpod-observability"
@@ -62,20 +63,7 @@ class ObservabilityAddon(Construct):
 
     def _collector_role(self, *, cluster: eks.ICluster, metrics: MetricsWorkspace) -> iam.Role:
         stack = Stack.of(self)
-        role = iam.Role(
-            self,
-            "CollectorRole",
-            description="Lets the observability collector write metrics and the cluster's logs",
-            assumed_by=iam.SessionTagsPrincipal(
-                iam.ServicePrincipal(
-                    "pods.eks.amazonaws.com",
-                    conditions={
-                        "StringEquals": {"aws:SourceAccount": stack.account},
-                        "ArnEquals": {"aws:SourceArn": cluster.cluster_arn},
-                    },
-                )
-            ),
-        )
+        role = pod_role(self, "CollectorRole", cluster=cluster)
         role.add_to_policy(iam.PolicyStatement(actions=["aps:RemoteWrite"], resources=[metrics.arn]))
         role.add_to_policy(
             iam.PolicyStatement(

@@ -8,21 +8,16 @@ from constructs import Construct
 
 def pod_role(scope: Construct, construct_id: str, *, cluster: eks.ICluster) -> iam.Role:
     """A role that only pods of this cluster can take; the association says which service account."""
-    role = iam.Role(
+    return iam.Role(
         scope,
         construct_id,
-        assumed_by=iam.ServicePrincipal(
-            "pods.eks.amazonaws.com",
-            conditions={
-                "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
-                "ArnEquals": {"aws:SourceArn": cluster.cluster_arn},
-            },
+        assumed_by=iam.SessionTagsPrincipal(
+            iam.ServicePrincipal(
+                "pods.eks.amazonaws.com",
+                conditions={
+                    "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
+                    "ArnEquals": {"aws:SourceArn": cluster.cluster_arn},
+                },
+            )
         ),
     )
-    assert role.assume_role_policy is not None
-    role.assume_role_policy.add_statements(
-        iam.PolicyStatement(
-            principals=[iam.ServicePrincipal("pods.eks.amazonaws.com")], actions=["sts:TagSession"]
-        )
-    )
-    return role

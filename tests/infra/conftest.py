@@ -25,9 +25,16 @@ ENVIRONMENTS = ("walkthrough", "small")
 PARTS = ("network", "storage", "registry", "cluster", "hyperpod", "addons", "observability", "ray")
 
 
+def flagged_app(directory: Path | None = None) -> cdk.App:
+    """An app with the feature flags of cdk.json."""
+    return cdk.App(
+        context=json.loads(CDK_JSON.read_text())["context"], outdir=str(directory) if directory else None
+    )
+
+
 def synthesize(settings: Settings, directory: Path) -> dict[str, Template]:
     """Every stack's template, by the stack's part of the name (`network`, `cluster`, ...)."""
-    app = cdk.App(context=json.loads(CDK_JSON.read_text())["context"], outdir=str(directory))
+    app = flagged_app(directory)
     application.compose(app, settings)
     app.synth()
     prefix, suffix = f"{settings.name}-", ".template.json"
@@ -77,3 +84,27 @@ def the_resource(template: Template, resource_type: str) -> Any:
     """Properties of the only resource of that type."""
     (resource,) = resources_of(template, resource_type).values()
     return resource["Properties"]
+
+
+@pytest.fixture
+def walkthrough_dependencies(tmp_path: Path) -> dict[str, set[str]]:
+    """Part of the stack to the parts that must exist before it, directly or through others."""
+    settings = load_settings()
+    synthesize(settings, tmp_path)
+    prefix = f"{settings.name}-"
+    artifacts = json.loads((tmp_path / "manifest.json").read_text())["artifacts"]
+    direct = {
+        name.removeprefix(prefix): {
+            dependency.removeprefix(prefix)
+            for dependency in artifact.get("dependencies", ())
+            if not dependency.endswith(".assets")
+        }
+        for name, artifact in artifacts.items()
+        if artifact["type"] == "aws:cloudformation:stack"
+    }
+
+    @cache
+    def before(part: str) -> frozenset[str]:
+        return frozenset(direct[part]).union(*(before(each) for each in direct[part]))
+
+    return {part: set(before(part)) for part in direct}

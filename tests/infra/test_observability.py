@@ -2,18 +2,18 @@
 
 import json
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from aws_cdk import App, Environment, Stack
-from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import Environment
 from aws_cdk.assertions import Template
-from aws_cdk.lambda_layer_kubectl_v34 import KubectlV34Layer
 
+from stacks.cluster import ClusterStack
+from stacks.network import NetworkStack
 from stacks.observability import ObservabilityStack
 from stacks.observability_addon import NAMESPACE, SERVICE_ACCOUNT
-from stacks.settings import CDK_JSON, GrafanaAuthentication, MetricsLevel, load_settings
+from stacks.settings import GrafanaAuthentication, MetricsLevel, load_settings
+from tests.infra.conftest import flagged_app
 
 type Build = Callable[..., dict[str, Any]]
 
@@ -23,28 +23,16 @@ def build() -> Build:
     """Synthesizes the observability stack of the walkthrough with changed observability settings."""
 
     def build(**changes: Any) -> dict[str, Any]:
-        app = App(context=json.loads(CDK_JSON.read_text())["context"])
-        environment = Environment(region="us-east-2")
-        base = Stack(app, "base", env=environment)
-        cluster = eks.Cluster(
-            base,
-            "Cluster",
-            vpc=ec2.Vpc(base, "Vpc", availability_zones=["us-east-2a", "us-east-2b"]),
-            version=eks.KubernetesVersion.V1_34,
-            default_capacity_type=eks.DefaultCapacityType.NODEGROUP,
-            default_capacity=0,
-            kubectl_provider_options=eks.KubectlProviderOptions(
-                kubectl_layer=KubectlV34Layer(base, "Kubectl")
-            ),
-        )
+        app, env = flagged_app(), Environment(region="us-east-2")
         settings = load_settings()
+        network = NetworkStack(app, "network", settings=settings, env=env)
         observability = settings.observability.model_copy(update=changes)
         stack = ObservabilityStack(
             app,
             "observability",
             settings=settings.model_copy(update={"observability": observability}),
-            cluster=cast(eks.ICluster, cluster),
-            env=environment,
+            cluster=ClusterStack(app, "cluster", settings=settings, network=network, env=env).cluster,
+            env=env,
         )
         return dict(Template.from_stack(stack).to_json())
 

@@ -10,22 +10,24 @@ from typing import Any
 
 import pytest
 import yaml
-from aws_cdk import App, Environment, IgnoreMode, SymlinkFollowMode
+from aws_cdk import Environment, IgnoreMode, SymlinkFollowMode
 from aws_cdk import FileSystem as CdkFileSystem
 from aws_cdk.assertions import Match, Template
 from syrupy.assertion import SnapshotAssertion
 
 from stacks.image_build import BUILDSPEC, CONTEXT, BuildArguments, context_excludes
 from stacks.registry import RegistryStack
-from stacks.settings import CDK_JSON, Removal, Settings, load_settings
+from stacks.settings import Removal, Settings, load_settings
+from tests.infra.conftest import flagged_app
 
 TOOLS = Path(sys.executable).parent
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def synthesize(settings: Settings) -> dict[str, Any]:
-    app = App(context=json.loads(CDK_JSON.read_text())["context"])
-    stack = RegistryStack(app, "registry", settings=settings, env=Environment(region=settings.region))
+    stack = RegistryStack(
+        flagged_app(), "registry", settings=settings, env=Environment(region=settings.region)
+    )
     return dict(Template.from_stack(stack).to_json())
 
 

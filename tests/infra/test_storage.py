@@ -1,16 +1,16 @@
 """The shared file system and the artifact bucket."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aws_cdk import App, Environment, Stack
-from aws_cdk import aws_ec2 as ec2
+from aws_cdk import Environment
 from aws_cdk.assertions import Match, Template
 
-from stacks.settings import CDK_JSON, Removal, load_settings
+from stacks.network import NetworkStack
+from stacks.settings import Removal, load_settings
 from stacks.storage import StorageStack
+from tests.infra.conftest import flagged_app, resources_of, the_resource
 
 type Build = Callable[..., Template]
 
@@ -20,19 +20,17 @@ def build() -> Build:
     """Synthesizes the storage stack of the walkthrough with changed storage settings."""
 
     def build(**changes: Any) -> Template:
-        app = App(context=json.loads(CDK_JSON.read_text())["context"])
-        environment = Environment(region="us-east-2")
-        network = Stack(app, "network", env=environment)
-        vpc = ec2.Vpc(network, "Vpc", availability_zones=["us-east-2a"])
+        app, env = flagged_app(), Environment(region="us-east-2")
         settings = load_settings()
+        network = NetworkStack(app, "network", settings=settings, env=env)
         stack = StorageStack(
             app,
             "storage",
             settings=settings.model_copy(update={"storage": settings.storage.model_copy(update=changes)}),
-            vpc=vpc,
-            subnet=vpc.private_subnets[0],
-            security_group=ec2.SecurityGroup(network, "Nodes", vpc=vpc),
-            env=environment,
+            vpc=network.vpc,
+            subnet=network.node_subnet,
+            security_group=network.security_group,
+            env=env,
         )
         return Template.from_stack(stack)
 
@@ -57,6 +55,27 @@ def test_file_system_is_persistent_compressed_and_encrypted(build: Build) -> Non
         },
     )
     template.has_resource_properties("AWS::KMS::Key", {"EnableKeyRotation": True})
+
+
+def test_file_system_lies_in_the_nodes_subnet_and_security_group(
+    walkthrough: dict[str, Any],
+) -> None:
+    file_system = the_resource(walkthrough["storage"], "AWS::FSx::FileSystem")
+    vpc = the_resource(walkthrough["hyperpod"], "AWS::SageMaker::Cluster")["VpcConfig"]
+    assert file_system["SubnetIds"] == vpc["Subnets"]
+    assert file_system["SecurityGroupIds"] == vpc["SecurityGroupIds"]
+
+
+def test_lustre_ports_are_open_between_members_in_both_directions(walkthrough: dict[str, Any]) -> None:
+    network = walkthrough["network"]
+    opened = [
+        (rule["Properties"]["FromPort"], rule["Properties"]["ToPort"])
+        for rule in resources_of(network, "AWS::EC2::SecurityGroupIngress").values()
+        if rule["Properties"]["IpProtocol"] == "tcp"
+    ]
+    assert {(988, 988), (1018, 1023)} <= set(opened)
+    out = resources_of(network, "AWS::EC2::SecurityGroupEgress").values()
+    assert [rule["Properties"]["IpProtocol"] for rule in out] == ["-1"]
 
 
 def test_file_system_adds_no_rule_to_the_nodes_security_group(build: Build) -> None:

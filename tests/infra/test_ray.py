@@ -1,0 +1,105 @@
+"""The operator for Ray and the order in which the workload's objects come and go."""
+
+import json
+from typing import Any
+
+import pytest
+
+from k8s.names import KUBERAY_VERSION
+from stacks.settings import Settings, Studio, load_settings
+from tests.infra.conftest import Template, resources_of, synthesize, the_resource
+
+HELM = "Custom::AWSCDK-EKS-HelmChart"
+MANIFEST = "Custom::AWSCDK-EKS-KubernetesResource"
+
+
+@pytest.fixture
+def ray(walkthrough: dict[str, Template]) -> Template:
+    return walkthrough["ray"]
+
+
+def text_of(value: Any) -> str:
+    """A string with every deploy-time value replaced by `?`."""
+    if isinstance(value, str):
+        return value
+    return "".join(part if isinstance(part, str) else "?" for part in value["Fn::Join"][1])
+
+
+def objects_of(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(json.loads(text_of(manifest["Properties"]["Manifest"])))
+
+
+def test_operator_is_pinned_and_waited_for(ray: Template) -> None:
+    chart = the_resource(ray, HELM)
+    assert chart["Chart"] == "kuberay-operator"
+    assert chart["Version"] == KUBERAY_VERSION
+    assert (chart["Wait"], chart["Atomic"], chart["Timeout"]) == (True, True, "600s")
+    values = json.loads(chart["Values"])
+    assert values["image"]["tag"] == f"v{KUBERAY_VERSION}"
+    assert values["nodeSelector"] == {"sagemaker.amazonaws.com/instance-group-name": "cpu-head"}
+
+
+def test_each_chart_waits_for_the_one_before_and_the_first_for_the_operator(ray: Template) -> None:
+    names = ("Chartnamespace", "Chartstorage", "Chartsession", "Chartjob")
+    manifests = resources_of(ray, MANIFEST)
+    in_order = [next(name for name in manifests if name.startswith(start)) for start in names]
+    assert len(manifests) == len(in_order)
+    (operator,) = resources_of(ray, HELM)
+    for before, name in zip([operator, *in_order], in_order, strict=False):
+        assert before in manifests[name]["DependsOn"]
+
+
+def test_manifests_are_applied_so_that_a_broken_attempt_can_be_repeated(ray: Template) -> None:
+    for manifest in resources_of(ray, MANIFEST).values():
+        assert manifest["Properties"]["Overwrite"] is True
+
+
+def test_ray_comes_after_the_nodes_the_driver_and_the_image(
+    walkthrough_dependencies: dict[str, set[str]],
+) -> None:
+    assert {"addons", "hyperpod", "storage", "registry", "cluster"} <= walkthrough_dependencies["ray"]
+
+
+def test_volume_takes_its_address_from_the_file_system(ray: Template) -> None:
+    storage = next(
+        manifest for name, manifest in resources_of(ray, MANIFEST).items() if name.startswith("Chartstorage")
+    )
+    volume = next(each for each in objects_of(storage) if each["kind"] == "PersistentVolume")
+    assert volume["spec"]["csi"]["volumeHandle"] == "?"
+    assert "?" in volume["spec"]["csi"]["volumeAttributes"]["dnsname"]
+    assert volume["spec"]["csi"]["volumeAttributes"]["mountname"] == "?"
+
+
+def test_ray_pods_run_the_image_that_the_registry_stack_built(walkthrough: dict[str, Template]) -> None:
+    tag = the_resource(walkthrough["registry"], "AWS::CloudFormation::CustomResource")["ImageTag"]
+    job = next(
+        manifest
+        for name, manifest in resources_of(walkthrough["ray"], MANIFEST).items()
+        if name.startswith("Chartjob")
+    )
+    (ray_job,) = (each for each in objects_of(job) if each["kind"] == "RayJob")
+    head = ray_job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
+    assert head["image"].endswith(f":{tag}")
+
+
+def with_studio() -> Settings:
+    return load_settings().model_copy(update={"studio": Studio(enabled=True)})
+
+
+def test_studio_is_off_unless_asked_for(walkthrough: dict[str, Template]) -> None:
+    assert "studio" not in walkthrough
+
+
+def test_studio_users_get_hyperpods_policies_in_their_scopes(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    template = synthesize(with_studio(), tmp_path_factory.mktemp("studio"))["studio"]
+    scopes = {
+        text_of(policy["PolicyArn"]).rpartition("/")[2]: policy["AccessScope"]
+        for policy in the_resource(template, "AWS::EKS::AccessEntry")["AccessPolicies"]
+    }
+    assert scopes == {
+        "AmazonSagemakerHyperpodTrainingPolicy": {"Namespaces": ["ray"], "Type": "namespace"},
+        "AmazonSagemakerHyperpodUserClusterPolicy": {"Type": "cluster"},
+    }
+    assert the_resource(template, "AWS::SageMaker::Domain")["AppNetworkAccessType"] == "VpcOnly"
