@@ -7,7 +7,9 @@ from constructs import Construct
 
 from stacks import names
 from stacks.addon_versions import ADDON_VERSIONS
+from stacks.chart_installer import ChartInstaller
 from stacks.cluster_access import ClusterAccess
+from stacks.hyperpod_dependencies import HyperPodDependencies
 from stacks.kubernetes_cluster import KubernetesCluster
 from stacks.network import NetworkStack
 from stacks.settings import Settings
@@ -40,6 +42,23 @@ class ClusterStack(Stack):
             addon_versions=ADDON_VERSIONS[settings.kubernetes.version],
         )
         self.cluster = kubernetes.cluster
+        self.chart_installer = ChartInstaller(
+            self,
+            "Charts",
+            cluster=self.cluster,
+            vpc=network.vpc,
+            subnets=network.control_plane_subnets,
+            security_group=network.security_group,
+            kubectl_layer=kubernetes.kubectl_layer,
+            key=network.key,
+        )
+        HyperPodDependencies(
+            self,
+            "HyperPodDependencies",
+            installer=self.chart_installer,
+            region=settings.region,
+            instance_groups=settings.instance_groups,
+        ).node.add_dependency(*kubernetes.early_addons)
         ClusterAccess(
             self,
             "Access",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from aws_cdk import Stack
+from aws_cdk import Duration, Stack
 from constructs import Construct
 
 from stacks import names
@@ -11,6 +11,7 @@ from stacks.execution_role import ExecutionRole
 from stacks.hyperpod_cluster import HyperPodCluster
 from stacks.lifecycle_script import LifecycleScript
 from stacks.network import NetworkStack
+from stacks.node_waiter import NodeWaiter
 from stacks.removal import removal_policy
 from stacks.settings import Settings
 
@@ -55,3 +56,10 @@ class HyperPodStack(Stack):
             lifecycle_source_uri=script.source_uri,
         )
         self.cluster.node.add_dependency(script)
+        NodeWaiter(
+            self,
+            "Readiness",
+            hyperpod=self.cluster,
+            instance_groups=settings.instance_groups,
+            timeout=Duration.minutes(settings.node_timeout_minutes),
+        )

@@ -36,6 +36,7 @@ class HyperPodCluster(Construct):
         lifecycle_source_uri: str,
     ) -> None:
         super().__init__(scope, construct_id)
+        self.name = name
         network = sagemaker.CfnCluster.VpcConfigProperty(
             subnets=[subnet.subnet_id], security_group_ids=[security_group.security_group_id]
         )

@@ -48,6 +48,7 @@ class KubernetesCluster(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         log_group = logs.LogGroup(self, "ControlPlaneLogs", log_group_name=log_group_name)
+        self.kubectl_layer = KubectlV34Layer(self, "KubectlLayer")
         cluster = eks.Cluster(
             self,
             "Cluster",
@@ -66,9 +67,7 @@ class KubernetesCluster(Construct):
             service_ipv4_cidr=str(SERVICE_NETWORK),
             secrets_encryption_key=key,
             cluster_logging=ALL_LOG_TYPES,
-            kubectl_provider_options=eks.KubectlProviderOptions(
-                kubectl_layer=KubectlV34Layer(self, "KubectlLayer")
-            ),
+            kubectl_provider_options=eks.KubectlProviderOptions(kubectl_layer=self.kubectl_layer),
         )
         resource = cluster.node.default_child
         assert isinstance(resource, CfnResource)
@@ -92,10 +91,6 @@ class KubernetesCluster(Construct):
                 ("PodIdentityAgent", "eks-pod-identity-agent", addon_versions.pod_identity_agent, None),
             )
         ]
-
-    @property
-    def arn(self) -> str:
-        return self.cluster.cluster_arn
 
 
 def _endpoint_access(public_access_cidrs: Sequence[str]) -> eks.EndpointAccess:

@@ -1,4 +1,4 @@
-"""A custom resource that is polled until it is done, for work that takes longer than a Lambda may run."""
+"""Custom resources that are polled until they are done, for work that takes longer than a Lambda may run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,14 +11,57 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import custom_resources as cr
 from constructs import Construct
 
-HANDLERS = Path(__file__).parent / "handlers"
+STACKS = Path(__file__).parent
+ONLY_HANDLERS = ["*", "!handlers", "!handlers/*.py"]
+"""The package `handlers` alone goes into the functions, so that its modules can import each other."""
+
+
+class PolledProvider(Construct):
+    """Runs `handlers/<handler>.py`: `on_event` starts the work, `is_complete` is asked until it says so.
+
+    The statements are granted to both functions. `total_timeout` is the last resort: handlers fail earlier by
+    themselves, with a reason.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        handler: str,
+        statements: Sequence[iam.PolicyStatement],
+        total_timeout: Duration,
+        query_interval: Duration,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        log_group = logs.LogGroup(self, "Log")
+        functions = [
+            lambda_.Function(
+                self,
+                function_id,
+                runtime=lambda_.Runtime.PYTHON_3_14,
+                code=lambda_.Code.from_asset(str(STACKS), exclude=ONLY_HANDLERS),
+                handler=f"handlers.{handler}.{entry}",
+                timeout=Duration.minutes(2),
+                log_group=log_group,
+                initial_policy=list(statements),
+            )
+            for function_id, entry in (("OnEvent", "on_event"), ("IsComplete", "is_complete"))
+        ]
+        self.service_token = cr.Provider(
+            self,
+            "Provider",
+            on_event_handler=functions[0],
+            is_complete_handler=functions[1],
+            total_timeout=total_timeout,
+            query_interval=query_interval,
+            log_group=log_group,
+            disable_waiter_state_machine_logging=True,
+        ).service_token
 
 
 class PolledResource(Construct):
-    """Runs `handlers/<handler>.py`: `on_event` starts the work, `is_complete` is asked until it says so.
-
-    The statements are granted to both functions. Logs are kept for a month and go with the stack.
-    """
+    """One custom resource with a provider of its own."""
 
     def __init__(
         self,
@@ -32,32 +75,13 @@ class PolledResource(Construct):
         query_interval: Duration,
     ) -> None:
         super().__init__(scope, construct_id)
-        log_group = logs.LogGroup(
-            self,
-            "Log",
-        )
-        functions = [
-            lambda_.Function(
-                self,
-                function_id,
-                runtime=lambda_.Runtime.PYTHON_3_13,
-                code=lambda_.Code.from_asset(str(HANDLERS), exclude=["__pycache__", "*.pyc"]),
-                handler=f"{handler}.{entry}",
-                timeout=Duration.minutes(2),
-                log_group=log_group,
-                initial_policy=list(statements),
-            )
-            for function_id, entry in (("OnEvent", "on_event"), ("IsComplete", "is_complete"))
-        ]
-        provider = cr.Provider(
+        provider = PolledProvider(
             self,
             "Provider",
-            on_event_handler=functions[0],
-            is_complete_handler=functions[1],
+            handler=handler,
+            statements=statements,
             total_timeout=total_timeout,
             query_interval=query_interval,
-            log_group=log_group,
-            disable_waiter_state_machine_logging=True,
         )
         self.resource = CustomResource(
             self, "Resource", service_token=provider.service_token, properties=properties

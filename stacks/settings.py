@@ -291,6 +291,8 @@ class Settings(Section):
     """Give a JSON object."""
     instance_groups: tuple[InstanceGroup, ...] = Field(min_length=1, max_length=20)
     """Give 1 to 20 instance groups, each with name, instance_type and instance_count."""
+    node_timeout_minutes: int = Field(default=120, ge=15, le=660)
+    """Give the minutes in which all nodes must run before a deploy fails with HyperPod's reasons (15-660)."""
     storage: Storage = Storage()
     """Give a JSON object."""
     image: Image

@@ -9,13 +9,11 @@ from typing import Any
 
 import boto3
 
-LOG_LINES = 25
-REASON_LIMIT = 3000
-"""Characters; CloudFormation cuts a failure's reason at about 4 kB."""
+from .builds import build_ended
 
 
 class ImageBuildError(Exception):
-    """The build ended without an image; the message holds the failed phase and the last log lines."""
+    """The build succeeded without an image."""
 
 
 def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
@@ -31,7 +29,7 @@ def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
 
 
 def is_complete(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    """Report whether the image is there; raises ImageBuildError when the build failed."""
+    """Report whether the image is there; raises BuildError when the build failed."""
     if event["RequestType"] == "Delete":
         return {"IsComplete": True}
     build_id = event["Data"]["BuildId"]
@@ -47,14 +45,6 @@ def is_complete(event: dict[str, Any], _context: object) -> dict[str, Any]:
     return {"IsComplete": True, "Data": {"ImageDigest": digest, "BuildId": build_id}}
 
 
-def build_ended(build_id: str) -> bool:
-    """Whether the build came to a good end; raises ImageBuildError when it came to another."""
-    build = boto3.client("codebuild").batch_get_builds(ids=[build_id])["builds"][0]
-    if build["buildStatus"] in {"IN_PROGRESS", "SUCCEEDED"}:
-        return bool(build["buildStatus"] == "SUCCEEDED")
-    raise ImageBuildError(failure_reason(build))
-
-
 def image_digest(*, repository: str, tag: str) -> str | None:
     """Digest of the tagged image, or None when the repository does not hold it."""
     ecr = boto3.client("ecr")
@@ -64,42 +54,3 @@ def image_digest(*, repository: str, tag: str) -> str | None:
         return None
     digest: str = details[0]["imageDigest"]
     return digest
-
-
-def failure_reason(build: dict[str, Any]) -> str:
-    """One text: status, failed phases with their messages, address of the log, its last lines."""
-    phases = [
-        f"{phase['phaseType']}: {context['message']}"
-        for phase in build.get("phases", [])
-        for context in phase.get("contexts", [])
-        if context.get("message")
-    ]
-    logs = build.get("logs", {})
-    lines = last_log_lines(group=logs.get("groupName"), stream=logs.get("streamName"))
-    text = "\n".join(
-        [
-            f"image build {build['id']} ended as {build['buildStatus']}",
-            *phases,
-            f"log: {logs.get('groupName')} / {logs.get('streamName')}, last lines:",
-            *lines,
-        ]
-    )
-    return (
-        text
-        if len(text) <= REASON_LIMIT
-        else f"{text[: REASON_LIMIT // 2]}\n...\n{text[-REASON_LIMIT // 2 :]}"
-    )
-
-
-def last_log_lines(*, group: str | None, stream: str | None) -> list[str]:
-    """The newest lines of the build's log; a build that died before its log began has none."""
-    if not group or not stream:
-        return ["(the build wrote no log)"]
-    logs = boto3.client("logs")
-    try:
-        events = logs.get_log_events(
-            logGroupName=group, logStreamName=stream, limit=LOG_LINES, startFromHead=False
-        )["events"]
-    except logs.exceptions.ResourceNotFoundException:
-        return ["(the build wrote no log)"]
-    return [event["message"].rstrip() for event in events]

@@ -7,7 +7,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from stacks.handlers import image_build
+from stacks.handlers import builds, image_build
 
 PROPERTIES = {"ProjectName": "project", "RepositoryName": "maze/training", "ImageTag": "0123abcd"}
 DIGEST = f"sha256:{'a' * 64}"
@@ -95,14 +95,14 @@ def test_failed_build_raises_with_phase_and_last_log_lines(aws: dict[str, Stubbe
         {
             "logGroupName": "group",
             "logStreamName": "stream",
-            "limit": image_build.LOG_LINES,
+            "limit": builds.LOG_LINES,
             "startFromHead": False,
         },
     )
-    with pytest.raises(image_build.ImageBuildError) as error:
+    with pytest.raises(builds.BuildError) as error:
         image_build.is_complete(request("Create", Data={"BuildId": "project:1"}), None)
     assert str(error.value).splitlines() == [
-        "image build project:1 ended as FAILED",
+        "build project:1 ended as FAILED",
         "BUILD: exit status 1",
         "log: group / stream, last lines:",
         "line one",
@@ -113,7 +113,7 @@ def test_failed_build_raises_with_phase_and_last_log_lines(aws: dict[str, Stubbe
 def test_failure_before_the_log_began_is_still_told(aws: dict[str, Stubber]) -> None:
     build_is(aws, "FAULT", logs={"groupName": "group", "streamName": "stream"})
     aws["logs"].add_client_error("get_log_events", "ResourceNotFoundException")
-    with pytest.raises(image_build.ImageBuildError, match=r"ended as FAULT[\s\S]*wrote no log"):
+    with pytest.raises(builds.BuildError, match=r"ended as FAULT[\s\S]*wrote no log"):
         image_build.is_complete(request("Create", Data={"BuildId": "project:1"}), None)
 
 
@@ -121,12 +121,12 @@ def test_long_log_is_cut_in_the_middle_and_keeps_its_end(aws: dict[str, Stubber]
     build_is(aws, "TIMED_OUT", logs={"groupName": "group", "streamName": "stream"})
     events = [{"message": "x" * 1000} for _ in range(20)] + [{"message": "the reason"}]
     aws["logs"].add_response("get_log_events", {"events": events})
-    with pytest.raises(image_build.ImageBuildError) as error:
+    with pytest.raises(builds.BuildError) as error:
         image_build.is_complete(request("Create", Data={"BuildId": "project:1"}), None)
     message = str(error.value)
-    assert message.startswith("image build project:1 ended as TIMED_OUT")
+    assert message.startswith("build project:1 ended as TIMED_OUT")
     assert message.endswith("the reason")
-    assert len(message) <= image_build.REASON_LIMIT + len("\n...\n")
+    assert len(message) <= builds.REASON_LIMIT + len("\n...\n")
 
 
 def test_build_that_succeeded_without_an_image_is_an_error(aws: dict[str, Stubber]) -> None:
