@@ -33,11 +33,19 @@ class SettingsError(Exception):
 
 def faults_of(error: ValidationError, model: type[BaseModel]) -> Iterator[Fault]:
     """Translate pydantic's findings; the remedy is the field's own documentation."""
-    for detail in error.errors(include_url=False):
-        # Pydantic counts only the valid items of a list; the invalid ones are reported by themselves.
-        if detail["type"] == "too_short" and detail["input"]:
+    details = error.errors(include_url=False)
+    for detail in details:
+        if _counts_only_valid_items(detail, details):
             continue
         yield _unknown_key(detail, model) if detail["type"] == "extra_forbidden" else _broken(detail, model)
+
+
+def _counts_only_valid_items(detail: ErrorDetails, details: Iterable[ErrorDetails]) -> bool:
+    """Whether pydantic calls a list too short because its items are invalid, which it reports anyway."""
+    path = detail["loc"]
+    return detail["type"] == "too_short" and any(
+        other["loc"][: len(path)] == path and other is not detail for other in details
+    )
 
 
 def _unknown_key(detail: ErrorDetails, model: type[BaseModel]) -> Fault:

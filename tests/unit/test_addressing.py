@@ -1,0 +1,56 @@
+"""The division of the VPC."""
+
+import re
+from ipaddress import IPv4Network
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stacks.addressing import needed_addresses, plan_subnets, smallest_prefix
+
+VPCS = st.builds(
+    lambda prefix, index: list(IPv4Network("10.0.0.0/12").subnets(new_prefix=prefix))[index],
+    st.integers(16, 22),
+    st.integers(0, 15),
+)
+
+
+@given(vpc=VPCS, zones=st.integers(2, 4), addresses=st.integers(1, 500))
+def test_subnets_lie_in_the_vpc_apart_from_each_other(vpc: IPv4Network, zones: int, addresses: int) -> None:
+    try:
+        plan = plan_subnets(vpc=vpc, zones=zones, addresses=addresses)
+    except ValueError:
+        return  # refused with numbers; the next test says when
+    subnets = (*plan.public, *plan.control_plane, plan.nodes)
+    assert len(plan.public) == len(plan.control_plane) == zones
+    assert all(subnet.subnet_of(vpc) for subnet in subnets)
+    assert not any(one.overlaps(other) for one, other in combinations(subnets, 2))
+    assert plan.nodes.num_addresses >= addresses
+
+
+@given(st.integers(1, 2**20))
+def test_the_smallest_prefix_is_enough_and_the_next_is_not(addresses: int) -> None:
+    prefix = smallest_prefix(addresses)
+    assert 2 ** (32 - prefix) >= addresses
+    assert prefix == 32 or 2 ** (32 - prefix - 1) < addresses
+
+
+def test_the_walkthrough_needs_what_a_hand_calculation_gives() -> None:
+    # 3 nodes of 64 addresses and one of 50, four times; 32 for the file system, 5 for AWS
+    assert needed_addresses(pod_addresses=3 * 64 + 50, growth_factor=4) == 1005
+
+
+@pytest.mark.parametrize(
+    ("vpc", "zones", "addresses", "message"),
+    [
+        ("10.0.0.0/23", 4, 10, "8 subnets of /26 do not fit into 10.0.0.0/24"),
+        ("10.0.0.0/20", 2, 2049, "need 2049 addresses (a /20), its upper half 10.0.8.0/21 holds 2048"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_numbers(
+    vpc: str, zones: int, addresses: int, message: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        plan_subnets(vpc=IPv4Network(vpc), zones=zones, addresses=addresses)
