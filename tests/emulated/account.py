@@ -94,7 +94,8 @@ class Account:
 
 
 def _generated_ids(resource: Resource) -> set[str]:
-    return {value for value in resource.identity.attributes.values() if _UNIQUE.match(value)}
+    values = resource.identity.attributes.values()
+    return {value for value in values if isinstance(value, str) and _UNIQUE.match(value)}
 
 
 def _strings_text(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Engines and accounts for the tests of this folder."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tests.emulated.handlers import ResourceHandlers
 from tests.emulated.identities import IdentityFactory
 from tests.emulated.kubernetes import Kubernetes
 from tests.emulated.node_functions import NodeFunctions
+from tests.emulated.responses import ResponseInbox
 
 REGION = "us-east-2"
 
@@ -26,7 +27,15 @@ def _no_service(name: str) -> Any:
 
 
 @pytest.fixture
-def make_driver(tmp_path: Path) -> Callable[[int], Driver]:
+def inbox() -> Iterator[ResponseInbox]:
+    """An address for answers of custom resources."""
+    inbox = ResponseInbox()
+    yield inbox
+    inbox.close()
+
+
+@pytest.fixture
+def make_driver(tmp_path: Path, inbox: ResponseInbox) -> Callable[[int], Driver]:
     """Engines without moto, the CLI or functions: for templates of types that need none of them."""
 
     def make(seed: int) -> Driver:
@@ -50,7 +59,7 @@ def make_driver(tmp_path: Path) -> Callable[[int], Driver]:
                 account=account,
                 functions=functions,
                 node_functions=NodeFunctions(s3=None, ecr=None),
-                region=REGION,
+                inbox=inbox,
             ),
         )
         engine = Engine(

@@ -16,6 +16,7 @@ from tests.emulated.failures import ResourceFailure
 from tests.emulated.functions import FunctionError, Functions
 from tests.emulated.identities import Identity
 from tests.emulated.node_functions import NodeFunctions
+from tests.emulated.responses import ResponseInbox
 from tests.emulated.stacks import Stack
 
 CREATE_FAILED = "AWSCDK::CustomResourceProviderFramework::CREATE_FAILED"
@@ -49,7 +50,7 @@ class CustomResources:
     account: Account
     functions: Functions
     node_functions: NodeFunctions
-    region: str
+    inbox: ResponseInbox
     lose_answers_of: set[str] = field(default_factory=set)
     """Logical ids whose next event is handled but whose answer never arrives: the function timed out."""
     send_twice: bool = False
@@ -99,12 +100,13 @@ class CustomResources:
         return made
 
     def _send(self, stack: Stack, resource: Resource, request_type: str, extra: Mapping[str, Any]) -> Answer:
+        request_id = str(uuid.uuid4())
         event = {
             "RequestType": request_type,
             "ServiceToken": resource.properties["ServiceToken"],
-            "ResponseURL": "...",
+            "ResponseURL": self.inbox.url(request_id),
             "StackId": stack.stack_id,
-            "RequestId": str(uuid.uuid4()),
+            "RequestId": request_id,
             "LogicalResourceId": resource.logical_id,
             "ResourceType": resource.resource_type,
             "ResourceProperties": _as_strings(resource.properties),
@@ -126,7 +128,22 @@ class CustomResources:
         if "USER_ON_EVENT_FUNCTION_ARN" in variables:
             self.functions.on_invoke(provider)
             return self._framework(event, variables)
+        if provider.properties["Runtime"].startswith("python"):
+            return self._direct(event)
         return self._answer(event, self.node_functions.call(provider, event))
+
+    def _direct(self, event: Mapping[str, Any]) -> Answer:
+        """A function that answers CloudFormation itself."""
+        try:
+            self.functions.invoke(event["ServiceToken"], event)
+        except FunctionError as error:
+            raise ProviderFailure(f"CloudFormation did not receive a response: {error}") from error
+        response = self.inbox.take(event["RequestId"])
+        if response is None:
+            raise ProviderFailure("CloudFormation did not receive a response from your Custom Resource")
+        if response["Status"] != "SUCCESS":
+            raise ProviderFailure(response["Reason"], physical_id=response["PhysicalResourceId"])
+        return self._answer(event, response)
 
     def _framework(self, event: Mapping[str, Any], variables: Mapping[str, str]) -> Answer:
         try:

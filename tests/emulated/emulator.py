@@ -22,6 +22,7 @@ from tests.emulated.handlers import ResourceHandlers
 from tests.emulated.identities import IdentityFactory
 from tests.emulated.kubernetes import Kubernetes
 from tests.emulated.node_functions import NodeFunctions
+from tests.emulated.responses import ResponseInbox
 from tests.emulated.server import CloudFormationServer
 
 ACCOUNT_ID = "123456789012"
@@ -58,8 +59,8 @@ class Emulator:
             check=False,
             timeout=300,
         )
-        if self.server.errors:
-            raise self.server.errors[0]
+        if self.engine.errors:
+            raise ExceptionGroup("the emulator itself failed", self.engine.errors)
         if check and completed.returncode:
             raise AssertionError(f"cdk {' '.join(arguments)}:\n{completed.stdout}{completed.stderr}")
         return completed
@@ -77,6 +78,7 @@ def emulated_aws(*, folder: Path, region: str, seed: int = 0) -> Iterator[Emulat
     finally:
         emulator.server.close()
         emulator.functions.close()
+        emulator.custom_resources.inbox.close()
         moto.stop()
 
 
@@ -106,7 +108,7 @@ def _assemble(folder: Path, moto_url: str, region: str, seed: int) -> Emulator:
         account=account,
         functions=functions,
         node_functions=NodeFunctions(s3=client("s3"), ecr=client("ecr")),
-        region=region,
+        inbox=ResponseInbox(),
     )
     handlers = ResourceHandlers(
         account=account,

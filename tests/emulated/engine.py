@@ -54,6 +54,8 @@ class Engine:
     faults: Faults = field(default_factory=Faults)
     stacks: dict[str, Stack] = field(default_factory=dict)
     """By stack id, deleted ones too: the CLI asks for them after a deletion."""
+    errors: list[Exception] = field(default_factory=list)
+    """Faults of the emulator itself: a run that leaves any has shown nothing."""
     _change_sets: dict[str, ChangeSet] = field(default_factory=dict)
     _operations: int = 0
     _turn: threading.Lock = field(default_factory=threading.Lock)
@@ -122,7 +124,8 @@ class Engine:
         """Start the planned operation; the thread ends with it."""
         self.delete_change_set(change_set)
         change_set.stack.tags = dict(change_set.tags)
-        return self._start(lambda: self._deployment(change_set.stack).apply(change_set.template))
+        stack = change_set.stack
+        return self._start(stack, lambda: self._deployment(stack).apply(change_set.template))
 
     def delete_stack(self, stack: Stack) -> threading.Thread:
         """Start the deletion of the stack."""
@@ -134,12 +137,16 @@ class Engine:
             users = [other.name for other in self.live_stacks() if export in other.imports]
             if users:
                 raise ValidationError(f"Export {export} cannot be deleted as it is in use by {users}")
-        return self._start(self._deployment(stack).delete)
+        return self._start(stack, self._deployment(stack).delete)
 
-    def _start(self, operation: Callable[[], None]) -> threading.Thread:
+    def _start(self, stack: Stack, operation: Callable[[], None]) -> threading.Thread:
         def in_turn() -> None:
             with self._turn:
-                operation()
+                try:
+                    operation()
+                except Exception as error:  # noqa: BLE001  shown by whoever waits; the CLI must not wait on
+                    self.errors.append(error)
+                    stack.set_status("UPDATE_FAILED", f"the emulator itself failed: {error!r}")
 
         thread = threading.Thread(target=in_turn)
         thread.start()

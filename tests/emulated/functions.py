@@ -126,4 +126,13 @@ class Functions:
             content = self.read_object(code["S3Bucket"], code["S3Key"])
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 archive.extractall(folder)
+            _find_tools_on_path(folder)
         return folder
+
+
+def _find_tools_on_path(folder: Path) -> None:
+    """Let handlers that name a tool by its place in a Lambda layer find the stub on PATH instead."""
+    for file in folder.rglob("*.py"):
+        text = file.read_text()
+        if '"/opt/awscli/aws"' in text:
+            file.write_text(text.replace('"/opt/awscli/aws"', '"aws"'))

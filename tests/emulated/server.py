@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,8 +36,6 @@ class CloudFormationServer:
 
     The CLI polls every few seconds; an operation that is over at the first poll saves those seconds.
     """
-    errors: list[BaseException] = field(default_factory=list)
-    """Faults of the emulator itself: a test that leaves any has shown nothing."""
 
     def __post_init__(self) -> None:
         self._actions: dict[str, Callable[[Parameters], Answer]] = {
@@ -78,7 +76,7 @@ class CloudFormationServer:
         except (ValidationError, TemplateError) as error:
             return _error("ValidationError", str(error), HTTPStatus.BAD_REQUEST)
         except Exception as error:
-            self.errors.append(error)
+            self.engine.errors.append(error)
             raise
         root = Element(f"{action}Response")
         _fill(SubElement(root, f"{action}Result"), result)
