@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.emulated.identities import Identity
 
-_UNIQUE = re.compile(r"arn:|[a-z]+-[0-9a-f]{17}$")
+_UNIQUE = re.compile(r"arn:|[a-z]+-[0-9a-f]{17}$|(g|d)-[0-9a-z]{10,12}$")
 """Attributes that name one resource of the account, as against states and addresses."""
 _TOKEN = re.compile(r"[\w:/.\-]+")
 
@@ -81,19 +81,20 @@ class Account:
     def add(self, resource: Resource) -> None:
         """A new resource is live."""
         self.resources[resource.key] = resource
-        self.gone.difference_update(_generated_ids(resource))
+        self.gone.difference_update(generated_ids(resource))
 
     def remove(self, resource: Resource) -> None:
         """The resource is gone, and whoever still names its generated ids names nothing."""
         del self.resources[resource.key]
-        self.gone.update(_generated_ids(resource))
+        self.gone.update(generated_ids(resource))
 
     def dangling(self, properties: Mapping[str, Any]) -> set[str]:
         """Ids in the properties that name something deleted."""
         return self.gone.intersection(_TOKEN.findall(_strings_text(properties)))
 
 
-def _generated_ids(resource: Resource) -> set[str]:
+def generated_ids(resource: Resource) -> set[str]:
+    """Ids and ARNs that only this resource has."""
     values = resource.identity.attributes.values()
     return {value for value in values if isinstance(value, str) and _UNIQUE.match(value)}
 

@@ -26,11 +26,11 @@ class Backing:
             {
                 "AWS::ECR::Repository": self._create_repository,
                 "AWS::EKS::AccessEntry": self.kubernetes.admit,
-                "AWS::EKS::Cluster": self.kubernetes.create_cluster,
+                "AWS::EKS::Cluster": self._create_eks_cluster,
                 "AWS::Logs::LogGroup": self._create_log_group,
                 "AWS::S3::Bucket": self._create_bucket,
                 "AWS::SSM::Parameter": self._put_parameter,
-                "AWS::SageMaker::Cluster": self.kubernetes.set_nodes,
+                "AWS::SageMaker::Cluster": self._create_hyperpod_cluster,
             },
             resource,
         )
@@ -69,6 +69,31 @@ class Backing:
             action(resource)
         except ClientError as error:
             raise ResourceFailure(str(error)) from error
+
+    def _create_eks_cluster(self, resource: Resource) -> None:
+        self.kubernetes.create_cluster(resource)
+        logging = resource.properties.get("Logging", {}).get("ClusterLogging", {})
+        if logging.get("EnabledTypes"):
+            self.write_to_log_group(f"/aws/eks/{resource.identity.ref}/cluster")
+
+    def _create_hyperpod_cluster(self, resource: Resource) -> None:
+        for group in resource.properties["InstanceGroups"]:
+            if "LifeCycleConfig" in group:
+                self._require_lifecycle_script(group["LifeCycleConfig"])
+        self.kubernetes.set_nodes(resource)
+        cluster_id = resource.identity.ref.rpartition("/")[2]
+        self.write_to_log_group(f"/aws/sagemaker/Clusters/{resource.properties['ClusterName']}/{cluster_id}")
+
+    def _require_lifecycle_script(self, config: Mapping[str, Any]) -> None:
+        bucket, _, prefix = config["SourceS3Uri"].removeprefix("s3://").partition("/")
+        key = f"{prefix}/{config['OnCreate']}".lstrip("/")
+        self.clients("s3").head_object(Bucket=bucket, Key=key)
+
+    def write_to_log_group(self, name: str) -> None:
+        """A service writes its logs, and makes the group when it is not there."""
+        logs = self.clients("logs")
+        if not logs.describe_log_groups(logGroupNamePrefix=name)["logGroups"]:
+            logs.create_log_group(logGroupName=name)
 
     def _create_bucket(self, resource: Resource) -> None:
         s3, name = self.clients("s3"), resource.identity.ref

@@ -130,6 +130,7 @@ class CustomResources:
             return self._framework(event, variables)
         if provider.properties["Runtime"].startswith("python"):
             return self._direct(event)
+        self.functions.on_invoke(provider)
         return self._answer(event, self.node_functions.call(provider, event))
 
     def _direct(self, event: Mapping[str, Any]) -> Answer:

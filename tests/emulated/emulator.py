@@ -3,6 +3,7 @@
 import os
 import random
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,12 +16,14 @@ from moto.server import ThreadedMotoServer
 
 from tests.emulated.account import Account, Resource
 from tests.emulated.backing import Backing
+from tests.emulated.code_build import CodeBuild
 from tests.emulated.custom_resources import CustomResources
 from tests.emulated.engine import Engine
 from tests.emulated.functions import Functions
 from tests.emulated.handlers import ResourceHandlers
 from tests.emulated.identities import IdentityFactory
 from tests.emulated.kubernetes import Kubernetes
+from tests.emulated.loopback import LoopbackServer
 from tests.emulated.node_functions import NodeFunctions
 from tests.emulated.responses import ResponseInbox
 from tests.emulated.server import CloudFormationServer
@@ -37,6 +40,8 @@ class Emulator:
     account: Account
     engine: Engine
     server: CloudFormationServer
+    services: LoopbackServer
+    """CodeBuild, and a refusal for what else is asked there."""
     kubernetes: Kubernetes
     functions: Functions
     custom_resources: CustomResources
@@ -77,6 +82,7 @@ def emulated_aws(*, folder: Path, region: str, seed: int = 0) -> Iterator[Emulat
         yield emulator
     finally:
         emulator.server.close()
+        emulator.services.close()
         emulator.functions.close()
         emulator.custom_resources.inbox.close()
         moto.stop()
@@ -96,13 +102,30 @@ def _assemble(folder: Path, moto_url: str, region: str, seed: int) -> Emulator:
 
     account = Account()
     kubernetes = Kubernetes(folder=folder / "kubernetes", account=account)
-    environment = _environment(folder, moto_url, region)
+    environment = {
+        **_environment(folder, moto_url, region),
+        "EMULATED_KUBERNETES": str(kubernetes.folder),
+    }
+    code_build = CodeBuild(
+        account=account,
+        folder=folder / "builds",
+        read_object=read_object,
+        environment=environment,
+        write_log=lambda group, stream, lines: _write_lines(client("logs"), group, stream, lines),
+    )
+    services = LoopbackServer(code_build.answer)
+    environment = {
+        **environment,
+        "AWS_ENDPOINT_URL_CODEBUILD": services.url,
+        "AWS_ENDPOINT_URL_CLOUDTRAIL": services.url,  # where the CLI looks for causes of a failure
+    }
+    backing = Backing(clients=client, region=region, kubernetes=kubernetes)
     functions = Functions(
         account=account,
         folder=folder / "functions",
         read_object=read_object,
-        environment={**environment, "EMULATED_KUBERNETES": str(kubernetes.folder)},
-        on_invoke=lambda function: _write_log(client("logs"), function),
+        environment=environment,
+        on_invoke=lambda function: backing.write_to_log_group(_log_group_of(function)),
     )
     custom_resources = CustomResources(
         account=account,
@@ -113,7 +136,7 @@ def _assemble(folder: Path, moto_url: str, region: str, seed: int) -> Emulator:
     handlers = ResourceHandlers(
         account=account,
         identities=IdentityFactory(account=ACCOUNT_ID, region=region, chance=random.Random(seed)),
-        backing=Backing(clients=client, region=region, kubernetes=kubernetes),
+        backing=backing,
         custom_resources=custom_resources,
     )
     engine = Engine(
@@ -129,6 +152,7 @@ def _assemble(folder: Path, moto_url: str, region: str, seed: int) -> Emulator:
         account=account,
         engine=engine,
         server=server,
+        services=services,
         kubernetes=kubernetes,
         functions=functions,
         custom_resources=custom_resources,
@@ -166,10 +190,15 @@ def _client(service: str, endpoint: str, region: str) -> Any:
     )
 
 
-def _write_log(logs: Any, function: Resource) -> None:
-    """Lambda writes to the function's log group and makes the group when it is not there."""
-    group = function.properties.get("LoggingConfig", {}).get(
-        "LogGroup", f"/aws/lambda/{function.identity.ref}"
-    )
-    if not logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
-        logs.create_log_group(logGroupName=group)
+def _write_lines(logs: Any, group: str, stream: str, lines: list[str]) -> None:
+    logs.create_log_stream(logGroupName=group, logStreamName=stream)
+    now = int(time.time() * 1000)
+    events = [{"timestamp": now, "message": line} for line in lines if line]
+    logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
+
+
+def _log_group_of(function: Resource) -> str:
+    """Lambda writes here, whether a template declares the group or not."""
+    default = f"/aws/lambda/{function.identity.ref}"
+    group: str = function.properties.get("LoggingConfig", {}).get("LogGroup", default)
+    return group

@@ -13,7 +13,7 @@ from tests.emulated.backing import Backing
 from tests.emulated.custom_resources import CustomResources
 from tests.emulated.failures import ResourceFailure
 from tests.emulated.identities import IdentityFactory
-from tests.emulated.rules import BEFORE_CREATE, BEFORE_DELETE, refusal
+from tests.emulated.rules import BEFORE_CREATE, BEFORE_DELETE, BEFORE_UPDATE, refusal
 from tests.emulated.schemas import is_custom, resource_schema
 from tests.emulated.stacks import Stack
 
@@ -58,6 +58,8 @@ class ResourceHandlers:
             return self.custom_resources.update(stack=stack, resource=resource, properties=properties)
         self._refuse_bad_properties(resource.resource_type, properties)
         changed = replace(resource, properties=properties)
+        if reason := refusal(BEFORE_UPDATE, self.account, changed):
+            raise ResourceFailure(reason)
         self.backing.update(changed)
         self.account.add(changed)
         return changed

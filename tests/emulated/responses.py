@@ -1,26 +1,21 @@
 """Where custom resources that use no framework put their answer: the address in the event's ResponseURL."""
 
 import json
-import threading
-from dataclasses import dataclass, field
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.emulated.loopback import LoopbackServer, Request, Response
 
-@dataclass(kw_only=True)
+
 class ResponseInbox:
-    """An HTTP server that keeps what is PUT to it until it is asked for."""
+    """Keeps what is PUT to it until it is asked for."""
 
-    _answers: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler_class(self._answers))
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+    def __init__(self) -> None:
+        self._answers: dict[str, Any] = {}
+        self._server = LoopbackServer(self._keep)
 
     def url(self, request_id: str) -> str:
         """The address for the answer to one event."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}/{request_id}"
+        return f"{self._server.url}/{request_id}"
 
     def take(self, request_id: str) -> dict[str, Any] | None:
         """The answer, if there was one."""
@@ -29,19 +24,8 @@ class ResponseInbox:
 
     def close(self) -> None:
         """Stop listening."""
-        self._http.shutdown()
-        self._http.server_close()
+        self._server.close()
 
-
-def _handler_class(answers: dict[str, Any]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_PUT(self) -> None:
-            answers[self.path] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(HTTPStatus.OK)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Keep the test's output clean."""
-
-    return Handler
+    def _keep(self, request: Request) -> Response:
+        self._answers[request.path] = json.loads(request.body)
+        return Response()

@@ -1,13 +1,11 @@
 """CloudFormation's query protocol over HTTP, as much of it as the CDK CLI speaks."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -15,6 +13,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from tests.emulated.changes import Change
 from tests.emulated.engine import ChangeSet, ChangeSetNotFound, Engine
 from tests.emulated.intrinsics import TemplateError
+from tests.emulated.loopback import LoopbackServer, Request, Response
 from tests.emulated.stacks import Stack, StackResource, ValidationError, parse_body
 
 Parameters = Mapping[str, str]
@@ -53,21 +52,18 @@ class CloudFormationServer:
             "ListStacks": self._list_stacks,
             "UpdateTerminationProtection": self._update_termination_protection,
         }
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler_class(self))
-        self._http.daemon_threads = True
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+        self._http = LoopbackServer(self._answer)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
+        return self._http.url
 
     def close(self) -> None:
         """Stop answering."""
-        self._http.shutdown()
-        self._http.server_close()
+        self._http.close()
 
-    def answer(self, parameters: Parameters) -> tuple[HTTPStatus, bytes]:
-        """Carry out one request."""
+    def _answer(self, request: Request) -> Response:
+        parameters = dict(parse_qsl(request.body.decode(), keep_blank_values=True))
         action = parameters["Action"]
         try:
             result = self._actions[action](parameters)
@@ -81,7 +77,7 @@ class CloudFormationServer:
         root = Element(f"{action}Response")
         _fill(SubElement(root, f"{action}Result"), result)
         _fill(root, {"ResponseMetadata": {"RequestId": "emulated"}})
-        return HTTPStatus.OK, tostring(root)
+        return Response(body=tostring(root), content_type="text/xml")
 
     # --- change sets --------------------------------------------------------------------------------------
 
@@ -284,26 +280,7 @@ def _text(value: Any) -> str:
     return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
-def _error(code: str, message: str, status: HTTPStatus) -> tuple[HTTPStatus, bytes]:
+def _error(code: str, message: str, status: HTTPStatus) -> Response:
     root = Element("ErrorResponse")
     _fill(root, {"Error": {"Type": "Sender", "Code": code, "Message": message}, "RequestId": "emulated"})
-    return status, tostring(root)
-
-
-def _handler_class(server: CloudFormationServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            status, content = server.answer(dict(parse_qsl(body, keep_blank_values=True)))
-            self.send_response(status)
-            self.send_header("Content-Type", "text/xml")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Keep the test's output clean."""
-
-    return Handler
+    return Response(body=tostring(root), status=status, content_type="text/xml")
