@@ -61,6 +61,8 @@ class Account:
     resources: dict[tuple[str, ...], Resource] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     """Generated ids and ARNs of resources that were deleted."""
+    running_nodes: dict[str, int] = field(default_factory=dict)
+    """HyperPod cluster's ARN -> instances that run."""
     journal: list[JournalEntry] = field(default_factory=list)
 
     def of_type(self, *resource_types: str) -> Iterator[Resource]:

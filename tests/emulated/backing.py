@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 
 from tests.emulated.account import Resource
 from tests.emulated.failures import ResourceFailure
+from tests.emulated.hyperpod import HyperPod
 from tests.emulated.kubernetes import Kubernetes
 
 
@@ -19,6 +20,7 @@ class Backing:
     """Service name -> boto3 client of the emulated account."""
     region: str
     kubernetes: Kubernetes
+    hyperpod: HyperPod
 
     def create(self, resource: Resource) -> None:
         """Create the service's side."""
@@ -40,7 +42,7 @@ class Backing:
         self._call(
             {
                 "AWS::SSM::Parameter": self._put_parameter,
-                "AWS::SageMaker::Cluster": self.kubernetes.set_nodes,
+                "AWS::SageMaker::Cluster": self.hyperpod.change,
             },
             resource,
         )
@@ -55,7 +57,7 @@ class Backing:
                 "AWS::Logs::LogGroup": self._delete_log_group,
                 "AWS::S3::Bucket": self._delete_bucket,
                 "AWS::SSM::Parameter": self._delete_parameter,
-                "AWS::SageMaker::Cluster": self.kubernetes.remove_nodes,
+                "AWS::SageMaker::Cluster": self.hyperpod.delete,
             },
             resource,
         )
@@ -80,7 +82,7 @@ class Backing:
         for group in resource.properties["InstanceGroups"]:
             if "LifeCycleConfig" in group:
                 self._require_lifecycle_script(group["LifeCycleConfig"])
-        self.kubernetes.set_nodes(resource)
+        self.hyperpod.change(resource)
         cluster_id = resource.identity.ref.rpartition("/")[2]
         self.write_to_log_group(f"/aws/sagemaker/Clusters/{resource.properties['ClusterName']}/{cluster_id}")
 

@@ -5,7 +5,6 @@ the emulated registry. Not emulated: build images, caches, timeouts, permissions
 """
 
 import io
-import json
 import os
 import subprocess
 import sys
@@ -13,14 +12,12 @@ import uuid
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tests.emulated.account import Account, Resource
-from tests.emulated.loopback import Request, Response
 
 _STUBS = Path(__file__).parent / "stubs"
 
@@ -38,13 +35,9 @@ class CodeBuild:
     _builds: dict[str, dict[str, Any]] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
 
-    def answer(self, request: Request) -> Response:
-        """Carry out one call of the JSON protocol; other services' calls are refused."""
-        actions = {"StartBuild": self._start_build, "BatchGetBuilds": self._batch_get_builds}
-        action = request.headers.get("X-Amz-Target", "").rpartition(".")[2]
-        if action not in actions:
-            return _json({"__type": "AccessDeniedException"}, HTTPStatus.BAD_REQUEST)
-        return _json(actions[action](json.loads(request.body)), HTTPStatus.OK)
+    def operations(self) -> dict[str, Any]:
+        """What this project's functions call."""
+        return {"StartBuild": self._start_build, "BatchGetBuilds": self._batch_get_builds}
 
     def _start_build(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         name = parameters["projectName"]
@@ -54,7 +47,14 @@ class CodeBuild:
             if project.identity.ref == name
         )
         build_id = f"{name}:{uuid.uuid4()}"
-        self._builds[build_id] = {"id": build_id, **self._run(project, build_id)}
+        variables = {
+            **{
+                item["Name"]: item["Value"]
+                for item in project.properties["Environment"]["EnvironmentVariables"]
+            },
+            **{item["name"]: item["value"] for item in parameters.get("environmentVariablesOverride", [])},
+        }
+        self._builds[build_id] = {"id": build_id, **self._run(project, variables, build_id)}
         return {"build": {"id": build_id, "buildStatus": "IN_PROGRESS"}}
 
     def _batch_get_builds(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,16 +66,16 @@ class CodeBuild:
             return {"id": build_id, "buildStatus": "IN_PROGRESS"}
         return self._builds[build_id]
 
-    def _run(self, project: Resource, build_id: str) -> dict[str, Any]:
+    def _run(self, project: Resource, variables: Mapping[str, str], build_id: str) -> dict[str, Any]:
         properties = project.properties
-        variables = properties["Environment"]["EnvironmentVariables"]
         completed = subprocess.run(
             ["/bin/bash", "-euo", "pipefail", "-c", _script(properties["Source"]["BuildSpec"])],
             cwd=self._source(properties["Source"]["Location"]),
             env={
                 **self.environment,
                 "PATH": os.pathsep.join((str(_STUBS), str(Path(sys.executable).parent), os.defpath)),
-                **{variable["Name"]: variable["Value"] for variable in variables},
+                "EMULATED_CALLER": properties["ServiceRole"],
+                **variables,
             },
             capture_output=True,
             text=True,
@@ -103,9 +103,3 @@ class CodeBuild:
 def _script(buildspec: str) -> str:
     phases = yaml.safe_load(buildspec)["phases"]
     return "\n".join(command for phase in phases.values() for command in phase["commands"])
-
-
-def _json(content: Mapping[str, Any], status: HTTPStatus) -> Response:
-    return Response(
-        body=json.dumps(content).encode(), status=status, content_type="application/x-amz-json-1.1"
-    )

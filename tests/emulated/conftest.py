@@ -14,6 +14,7 @@ from tests.emulated.driver import Driver
 from tests.emulated.engine import Engine
 from tests.emulated.functions import Functions
 from tests.emulated.handlers import ResourceHandlers
+from tests.emulated.hyperpod import HyperPod
 from tests.emulated.identities import IdentityFactory
 from tests.emulated.kubernetes import Kubernetes
 from tests.emulated.node_functions import NodeFunctions
@@ -40,6 +41,7 @@ def make_driver(tmp_path: Path, inbox: ResponseInbox) -> Callable[[int], Driver]
 
     def make(seed: int) -> Driver:
         account = Account()
+        kubernetes = Kubernetes(folder=tmp_path / "kubernetes", account=account)
         functions = Functions(
             account=account,
             folder=tmp_path,
@@ -53,7 +55,8 @@ def make_driver(tmp_path: Path, inbox: ResponseInbox) -> Callable[[int], Driver]
             backing=Backing(
                 clients=_no_service,
                 region=REGION,
-                kubernetes=Kubernetes(folder=tmp_path / "kubernetes", account=account),
+                kubernetes=kubernetes,
+                hyperpod=HyperPod(account=account, kubernetes=kubernetes),
             ),
             custom_resources=CustomResources(
                 account=account,

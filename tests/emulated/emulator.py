@@ -21,12 +21,14 @@ from tests.emulated.custom_resources import CustomResources
 from tests.emulated.engine import Engine
 from tests.emulated.functions import Functions
 from tests.emulated.handlers import ResourceHandlers
+from tests.emulated.hyperpod import HyperPod
 from tests.emulated.identities import IdentityFactory
 from tests.emulated.kubernetes import Kubernetes
 from tests.emulated.loopback import LoopbackServer
 from tests.emulated.node_functions import NodeFunctions
 from tests.emulated.responses import ResponseInbox
 from tests.emulated.server import CloudFormationServer
+from tests.emulated.services import serve
 
 ACCOUNT_ID = "123456789012"
 REPOSITORY = Path(__file__).parents[2]
@@ -41,7 +43,7 @@ class Emulator:
     engine: Engine
     server: CloudFormationServer
     services: LoopbackServer
-    """CodeBuild, and a refusal for what else is asked there."""
+    """CodeBuild and SageMaker."""
     kubernetes: Kubernetes
     functions: Functions
     custom_resources: CustomResources
@@ -102,6 +104,7 @@ def _assemble(folder: Path, moto_url: str, region: str, seed: int) -> Emulator:
 
     account = Account()
     kubernetes = Kubernetes(folder=folder / "kubernetes", account=account)
+    hyperpod = HyperPod(account=account, kubernetes=kubernetes)
     environment = {
         **_environment(folder, moto_url, region),
         "EMULATED_KUBERNETES": str(kubernetes.folder),
@@ -113,13 +116,14 @@ def _assemble(folder: Path, moto_url: str, region: str, seed: int) -> Emulator:
         environment=environment,
         write_log=lambda group, stream, lines: _write_lines(client("logs"), group, stream, lines),
     )
-    services = LoopbackServer(code_build.answer)
+    services = serve({**code_build.operations(), **hyperpod.operations()})
     environment = {
         **environment,
         "AWS_ENDPOINT_URL_CODEBUILD": services.url,
+        "AWS_ENDPOINT_URL_SAGEMAKER": services.url,
         "AWS_ENDPOINT_URL_CLOUDTRAIL": services.url,  # where the CLI looks for causes of a failure
     }
-    backing = Backing(clients=client, region=region, kubernetes=kubernetes)
+    backing = Backing(clients=client, region=region, kubernetes=kubernetes, hyperpod=hyperpod)
     functions = Functions(
         account=account,
         folder=folder / "functions",

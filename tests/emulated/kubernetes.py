@@ -57,17 +57,9 @@ class Kubernetes:
             state["callers"].remove(resource.properties["PrincipalArn"])
             self._write(cluster, state)
 
-    def set_nodes(self, resource: Resource) -> None:
-        """HyperPod's instances join the cluster."""
-        groups = resource.properties["InstanceGroups"]
-        self._count_nodes(resource, sum(int(group["InstanceCount"]) for group in groups))
-
-    def remove_nodes(self, resource: Resource) -> None:
-        """HyperPod's instances leave."""
-        self._count_nodes(resource, 0)
-
-    def _count_nodes(self, resource: Resource, count: int) -> None:
-        arn = resource.properties["Orchestrator"]["Eks"]["ClusterArn"]
+    def set_nodes(self, hyperpod: Resource, count: int) -> None:
+        """Instances of a HyperPod cluster joined or left."""
+        arn = hyperpod.properties["Orchestrator"]["Eks"]["ClusterArn"]
         for cluster in self.account.of_type("AWS::EKS::Cluster"):
             if cluster.identity.attributes["Arn"] == arn:
                 self._write(cluster.identity.ref, {**self.state(cluster.identity.ref), "nodes": count})

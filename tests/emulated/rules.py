@@ -55,7 +55,7 @@ _NEEDS_NODES = {
 def addon_has_no_nodes(account: Account, resource: Resource) -> str | None:
     """An add-on with a deployment stays DEGRADED until the cluster has nodes."""
     name = resource.properties.get("AddonName")
-    if name not in _NEEDS_NODES or any(account.of_type("AWS::SageMaker::Cluster", "AWS::EKS::Nodegroup")):
+    if name not in _NEEDS_NODES or any(account.running_nodes.values()):
         return None
     return f"Add-on {name} is DEGRADED: no nodes are available to schedule its pods"
 
