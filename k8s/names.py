@@ -3,6 +3,8 @@
 KUBERNETES_VERSION = "1.34"
 KUBERAY_VERSION = "1.7.0"
 """Of the operator's chart and of the CRD schemas that manifests are checked against: they must agree."""
+KUBERAY_COMMIT = "59d663aeec13760646da3db9c1cf8cfe883e30b7"
+"""The commit of that version's tag: a tag can move."""
 
 OPERATOR_NAMESPACE = "kuberay-system"
 OBSERVABILITY_NAMESPACE = "hyperpod-observability"

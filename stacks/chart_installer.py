@@ -161,6 +161,31 @@ class GitChart(Construct):
         self.resource.node.add_dependency(*installer.prerequisites)
 
 
+class GitCrds(Construct):
+    """The CRDs of a chart, brought to a commit's version: Helm installs them once and never again.
+
+    Destroying it leaves them: with a definition, every object of its kind would go.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, installer: ChartInstaller, source: ChartSource
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.resource = CustomResource(
+            self,
+            "Crds",
+            resource_type="Custom::HelmCrds",
+            service_token=installer.service_token,
+            properties={
+                "ProjectName": installer.project.project_name,
+                "Repository": source.repository,
+                "Commit": source.commit,
+                "ChartPath": source.path,
+            },
+        )
+        self.resource.node.add_dependency(*installer.prerequisites)
+
+
 def _content_of(layer: lambda_.ILayerVersion) -> tuple[str, str]:
     """Bucket and key of a layer's zip."""
     resource = layer.node.default_child

@@ -7,13 +7,19 @@ from aws_cdk import Duration
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from k8s.names import KUBERAY_VERSION, OPERATOR_NAMESPACE
+from k8s.names import KUBERAY_COMMIT, KUBERAY_VERSION, OPERATOR_NAMESPACE
+from stacks.chart_installer import ChartInstaller, ChartSource, GitCrds
 
 REPOSITORY = "https://ray-project.github.io/kuberay-helm/"
+SOURCE = ChartSource(
+    repository="https://github.com/ray-project/kuberay.git",
+    commit=KUBERAY_COMMIT,
+    path="helm-chart/kuberay-operator",
+)
 
 
 class KubeRayOperator(Construct):
-    """KubeRay by its own Helm chart, in a namespace of its own.
+    """KubeRay by its own Helm chart, in a namespace of its own, after its CRDs at the same version.
 
     Destroying it removes the operator but not the CRDs, and objects that still carry a Ray finalizer would
     hang: everything made from `ray.io` kinds depends on this construct and goes before it.
@@ -25,10 +31,12 @@ class KubeRayOperator(Construct):
         construct_id: str,
         *,
         cluster: eks.ICluster,
+        installer: ChartInstaller,
         node_selector: Mapping[str, str],
         tolerations: Sequence[Mapping[str, str]] = (),
     ) -> None:
         super().__init__(scope, construct_id)
+        crds = GitCrds(self, "Crds", installer=installer, source=SOURCE)
         self.chart = eks.HelmChart(
             self,
             "Chart",
@@ -46,6 +54,7 @@ class KubeRayOperator(Construct):
             atomic=True,
             timeout=Duration.minutes(10),
         )
+        self.chart.node.add_dependency(crds)
 
 
 def operator_values(

@@ -8,9 +8,10 @@ from constructs import Construct
 
 from k8s.names import INSTANCE_GROUP_LABEL
 from k8s.render import manifests
-from stacks.file_system import FileSystem
+from stacks.cluster import ClusterStack
 from stacks.kuberay_operator import KubeRayOperator
 from stacks.settings import InstanceGroup, Settings
+from stacks.storage import StorageStack
 from stacks.workload import ray_workload
 
 
@@ -26,8 +27,8 @@ class RayStack(Stack):
         construct_id: str,
         *,
         settings: Settings,
-        cluster: eks.ICluster,
-        file_system: FileSystem,
+        kubernetes: ClusterStack,
+        storage: StorageStack,
         image: str,
         **kwargs: Any,
     ) -> None:
@@ -35,18 +36,22 @@ class RayStack(Stack):
         workload = ray_workload(
             settings,
             image=image,
-            file_system_id=file_system.file_system_id,
-            dns_name=file_system.dns_name,
-            mount_name=file_system.mount_name,
+            file_system_id=storage.file_system.file_system_id,
+            dns_name=storage.file_system.dns_name,
+            mount_name=storage.file_system.mount_name,
         )
         before: Construct = KubeRayOperator(
-            self, "KubeRay", cluster=cluster, **placement(settings.head_group)
+            self,
+            "KubeRay",
+            cluster=kubernetes.cluster,
+            installer=kubernetes.chart_installer,
+            **placement(settings.head_group),
         )
         for name, objects in manifests(workload).items():
             manifest = eks.KubernetesManifest(
                 self,
                 f"Chart-{name}",
-                cluster=cluster,
+                cluster=kubernetes.cluster,
                 manifest=objects,
                 # `create` would fail on what a broken attempt left; `apply` goes on from there.
                 overwrite=True,

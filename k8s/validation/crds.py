@@ -14,16 +14,15 @@ from typing import Any
 
 import yaml
 
-from k8s.names import KUBERAY_VERSION
+from k8s.names import KUBERAY_COMMIT, KUBERAY_VERSION
 
 _REPOSITORY = Path(__file__).parents[2]
 DOWNLOAD_FOLDER = _REPOSITORY / ".build" / "kuberay-crds"
 _FOLDERS = (DOWNLOAD_FOLDER, _REPOSITORY.parent / "shared" / "kuberay")
 _URL = (
-    "https://raw.githubusercontent.com/ray-project/kuberay/59d663aeec13760646da3db9c1cf8cfe883e30b7"
+    f"https://raw.githubusercontent.com/ray-project/kuberay/{KUBERAY_COMMIT}"
     "/ray-operator/config/crd/bases/ray.io_{plural}.yaml"
 )
-"""The commit of tag v1.7.0."""
 _TIMEOUT_SECONDS = 60
 _SERVED_VERSION = "v1"
 

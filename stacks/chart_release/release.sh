@@ -1,7 +1,8 @@
 #!/bin/bash
-# Installs, upgrades or uninstalls one Helm chart from one commit of a git repository. Runs in CodeBuild.
+# Installs, upgrades or uninstalls one Helm chart from one commit of a git repository, or applies only its CRDs.
+# Runs in CodeBuild.
 #
-# ACTION        install | uninstall
+# ACTION        install | uninstall | apply_crds
 # REPOSITORY    address of the git repository        COMMIT     full hash
 # CHART_PATH    folder of the chart in it            VALUES     JSON
 # RELEASE       name of the Helm release             NAMESPACE  where it lives
@@ -47,8 +48,15 @@ uninstall() {
     helm uninstall "${RELEASE}" --namespace "${NAMESPACE}" --ignore-not-found --wait --timeout 10m
 }
 
+# Helm installs crds/ once and never upgrades it. Server-side, because a client-side apply would keep each of
+# these definitions in an annotation, which is too small for KubeRay's.
+apply_crds() {
+    get_chart
+    kubectl apply --server-side --force-conflicts --filename "${work}/source/${CHART_PATH}/crds"
+}
+
 case "${ACTION}" in
-    install | uninstall)
+    install | uninstall | apply_crds)
         get_tools
         "${ACTION}"
         ;;

@@ -3,6 +3,9 @@
 Properties: ProjectName, and the build's variables: Repository, Commit, ChartPath, Release, Namespace,
 Values (JSON). The physical id is namespace and release: changing either is another release, so CloudFormation
 deletes the old one afterwards. Any other change upgrades in place. A failed uninstall fails the deletion.
+
+Without Release it is about the chart's CRDs alone: they are applied, and left when the resource goes, because
+deleting a definition deletes every object of its kind.
 """
 
 from typing import Any
@@ -24,20 +27,24 @@ VARIABLES = {
 def on_event(event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Start the build that does what CloudFormation asks."""
     properties = event["ResourceProperties"]
-    action = "uninstall" if event["RequestType"] == "Delete" else "install"
-    variables = {"ACTION": action} | {name: properties[key] for name, key in VARIABLES.items()}
+    is_delete, is_release = event["RequestType"] == "Delete", "Release" in properties
+    if is_delete and not is_release:
+        return {}
+    action = ("uninstall" if is_delete else "install") if is_release else "apply_crds"
+    variables = {"ACTION": action} | {
+        name: properties[key] for name, key in VARIABLES.items() if key in properties
+    }
     build = boto3.client("codebuild").start_build(
         projectName=properties["ProjectName"],
         environmentVariablesOverride=[
             {"name": name, "value": value, "type": "PLAINTEXT"} for name, value in variables.items()
         ],
     )["build"]
-    return {
-        "PhysicalResourceId": f"{properties['Namespace']}/{properties['Release']}",
-        "Data": {"BuildId": build["id"]},
-    }
+    release = f"{properties['Namespace']}/{properties['Release']}" if is_release else properties["ChartPath"]
+    return {"PhysicalResourceId": release, "Data": {"BuildId": build["id"]}}
 
 
 def is_complete(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    """Whether the build is done; raises BuildError with the log's end when it failed."""
-    return {"IsComplete": build_ended(event["Data"]["BuildId"])}
+    """Whether the build is done, if there is one; raises BuildError with the log's end when it failed."""
+    build_id = (event.get("Data") or {}).get("BuildId")
+    return {"IsComplete": build_id is None or build_ended(build_id)}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from k8s.names import KUBERAY_VERSION
+from k8s.names import KUBERAY_COMMIT, KUBERAY_VERSION
 from stacks.settings import Settings, Studio, load_settings
 from tests.infra.conftest import Template, resources_of, synthesize, the_resource
 
@@ -37,6 +37,15 @@ def test_operator_is_pinned_and_waited_for(ray: Template) -> None:
     values = json.loads(chart["Values"])
     assert values["image"]["tag"] == f"v{KUBERAY_VERSION}"
     assert values["nodeSelector"] == {"sagemaker.amazonaws.com/instance-group-name": "cpu-head"}
+
+
+def test_crds_come_at_the_operators_version_and_before_it(ray: Template) -> None:
+    """Helm would install them once and never upgrade them."""
+    crds = resources_of(ray, "Custom::HelmCrds")
+    (properties,) = (each["Properties"] for each in crds.values())
+    assert (properties["Commit"], properties["ChartPath"]) == (KUBERAY_COMMIT, "helm-chart/kuberay-operator")
+    (operator,) = resources_of(ray, HELM).values()
+    assert set(crds) <= set(operator["DependsOn"])
 
 
 def test_each_chart_waits_for_the_one_before_and_the_first_for_the_operator(ray: Template) -> None:

@@ -109,7 +109,7 @@ class TestChartRelease:
         folder = tmp_path / "bin"
         folder.mkdir()
         # The tools arrive as a zip; the stand-in for unzip leaves an empty one, so PATH finds these.
-        for name in ("aws", "unzip", "helm"):
+        for name in ("aws", "unzip", "helm", "kubectl"):
             put_stand_in(folder, name)
         return folder
 
@@ -177,6 +177,14 @@ class TestChartRelease:
         assert calls(stand_ins)[-1] == (
             "helm uninstall one --namespace kube-system --ignore-not-found --wait --timeout 10m"
         )
+
+    def test_crds_are_applied_server_side_and_no_release_is_made(self, release: Run, stand_ins: Path) -> None:
+        result = release(ACTION="apply_crds")
+        assert result.returncode == 0, result.stderr
+        last = calls(stand_ins)[-1]
+        assert last.startswith("kubectl apply --server-side --force-conflicts --filename ")
+        assert last.endswith("/source/charts/one/crds")
+        assert not [call for call in calls(stand_ins) if call.startswith("helm upgrade")]
 
     @pytest.mark.parametrize(
         ("changes", "message"),

@@ -66,6 +66,35 @@ def test_each_request_starts_the_build_that_does_it(
     assert answer == {"PhysicalResourceId": "kube-system/one", "Data": {"BuildId": "charts:1"}}
 
 
+CRDS = {key: PROPERTIES[key] for key in ("ServiceToken", "ProjectName", "Repository", "Commit", "ChartPath")}
+
+
+@pytest.mark.parametrize("request_type", ["Create", "Update"])
+def test_without_a_release_only_the_crds_are_applied(codebuild: Stubber, request_type: str) -> None:
+    variables = {
+        "ACTION": "apply_crds",
+        "REPOSITORY": CRDS["Repository"],
+        "COMMIT": CRDS["Commit"],
+        "CHART_PATH": "charts/one",
+    }
+    overrides = [{"name": name, "value": value, "type": "PLAINTEXT"} for name, value in variables.items()]
+    codebuild.add_response(
+        "start_build",
+        {"build": {"id": "charts:1"}},
+        {"projectName": "charts", "environmentVariablesOverride": overrides},
+    )
+    answer = chart_release.on_event({"RequestType": request_type, "ResourceProperties": CRDS}, None)
+    assert answer == {"PhysicalResourceId": "charts/one", "Data": {"BuildId": "charts:1"}}
+
+
+@pytest.mark.usefixtures("codebuild")
+def test_crds_stay_when_their_resource_goes() -> None:
+    """No build is started: the stub would refuse it."""
+    gone = {"RequestType": "Delete", "ResourceProperties": CRDS, "PhysicalResourceId": "charts/one"}
+    answer = chart_release.on_event(gone, None)
+    assert chart_release.is_complete({**gone, **answer}, None) == {"IsComplete": True}
+
+
 @pytest.mark.parametrize(("status", "complete"), [("IN_PROGRESS", False), ("SUCCEEDED", True)])
 def test_completion_follows_the_build(codebuild: Stubber, status: str, complete: bool) -> None:
     codebuild.add_response(
