@@ -6,7 +6,7 @@ runs it in `make check`, here it would only cost time.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,11 @@ def synthesize(settings: Settings, directory: Path) -> dict[str, Template]:
     app = flagged_app(directory)
     application.compose(app, settings)
     app.synth()
+    return read_templates(settings, directory)
+
+
+def read_templates(settings: Settings, directory: Path) -> dict[str, Template]:
+    """The templates of a cloud assembly, by part."""
     prefix, suffix = f"{settings.name}-", ".template.json"
     return {
         path.name.removeprefix(prefix).removesuffix(suffix): json.loads(path.read_text())
@@ -45,14 +50,22 @@ def synthesize(settings: Settings, directory: Path) -> dict[str, Template]:
 
 
 @pytest.fixture(scope="session")
-def assembly(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """`assembly(environment)` gives the templates; the first call for each environment synthesizes."""
+def directory_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """`directory_of(environment)` is its cloud assembly; the first call for each environment synthesizes."""
 
     @cache
-    def templates_of(environment: str) -> dict[str, Template]:
-        return synthesize(load_settings(environment), tmp_path_factory.mktemp(environment))
+    def directory_of(environment: str) -> Path:
+        directory = tmp_path_factory.mktemp(environment)
+        synthesize(load_settings(environment), directory)
+        return directory
 
-    return templates_of
+    return directory_of
+
+
+@pytest.fixture(scope="session")
+def assembly(directory_of: Callable[[str], Path]) -> Callable[[str], dict[str, Template]]:
+    """`assembly(environment)` gives the templates, read once."""
+    return cache(lambda environment: read_templates(load_settings(environment), directory_of(environment)))
 
 
 @pytest.fixture(params=ENVIRONMENTS)
@@ -87,12 +100,15 @@ def the_resource(template: Template, resource_type: str) -> Any:
 
 
 @pytest.fixture
-def walkthrough_dependencies(tmp_path: Path) -> dict[str, set[str]]:
+def walkthrough_dependencies(directory_of: Callable[[str], Path]) -> dict[str, set[str]]:
     """Part of the stack to the parts that must exist before it, directly or through others."""
-    settings = load_settings()
-    synthesize(settings, tmp_path)
+    return stack_dependencies(load_settings(), directory_of("walkthrough"))
+
+
+def stack_dependencies(settings: Settings, directory: Path) -> dict[str, set[str]]:
+    """What the CLI deploys before each part and destroys after it."""
     prefix = f"{settings.name}-"
-    artifacts = json.loads((tmp_path / "manifest.json").read_text())["artifacts"]
+    artifacts = json.loads((directory / "manifest.json").read_text())["artifacts"]
     direct = {
         name.removeprefix(prefix): {
             dependency.removeprefix(prefix)
