@@ -84,8 +84,8 @@ synth: .build/infrastructure.stamp .build/node.stamp $(CRDS) ## Templates into c
 	$(BIN)/python -m k8s --environment $(ENVIRONMENT) --output dist
 
 # --- static checks: what needs no test runner, cheapest first ----------------------------------------------
-.PHONY: check check-python check-scripts check-templates
-check: check-python check-scripts check-templates ## Lint, types, complexity, import rules, templates, manifests
+.PHONY: check check-python check-scripts check-templates check-security
+check: check-python check-scripts check-templates check-security ## Lint, types, complexity, import rules, templates, manifests
 
 check-python: .build/infrastructure.stamp
 	$(BIN)/ruff check .
@@ -104,3 +104,6 @@ check-templates: .build/infrastructure.stamp .build/node.stamp $(CRDS)
 	  $(BIN)/python -m k8s --environment $$environment > /dev/null; \
 	done; \
 	$(BIN)/cfn-lint --ignore-checks W3005 --regions us-east-2 --template $$out/*/*.template.json
+
+check-security: .build/infrastructure.stamp
+	$(BIN)/python -m pytest --quiet tests/infra/test_security_rules.py

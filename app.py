@@ -32,7 +32,7 @@ def compose(app: cdk.App, settings: Settings) -> None:
     kubernetes = ClusterStack(**at("cluster"), network=network)
     cluster = kubernetes.cluster
     hyperpod = HyperPodStack(**at("hyperpod"), network=network, kubernetes=kubernetes)
-    addons = AddonsStack(**at("addons"), cluster=cluster)
+    addons = AddonsStack(**at("addons"), cluster=cluster, file_system=storage.file_system)
     metrics = ObservabilityStack(**at("observability"), cluster=cluster)
     ray = RayStack(**at("ray"), kubernetes=kubernetes, storage=storage, image=registry.image_uri)
     # No reference says that pods need nodes, nor that Ray's pods need DNS, the FSx driver and metrics.

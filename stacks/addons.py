@@ -7,6 +7,7 @@ from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from stacks.addon_versions import ADDON_VERSIONS
+from stacks.file_system import FileSystem
 from stacks.node_addons import NodeAddons
 from stacks.settings import Settings
 
@@ -21,6 +22,7 @@ class AddonsStack(Stack):
         *,
         settings: Settings,
         cluster: eks.ICluster,
+        file_system: FileSystem,
         **kwargs: Any,
     ) -> None:
         super().__init__(scope, construct_id, **kwargs)
@@ -28,5 +30,6 @@ class AddonsStack(Stack):
             self,
             "Addons",
             cluster=cluster,
+            file_system_arn=file_system.arn,
             versions=ADDON_VERSIONS[settings.kubernetes.version],
         )

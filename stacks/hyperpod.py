@@ -13,6 +13,7 @@ from stacks.lifecycle_script import LifecycleScript
 from stacks.network import NetworkStack
 from stacks.node_waiter import NodeWaiter
 from stacks.removal import removal_policy
+from stacks.service_logs import ServiceLogs
 from stacks.settings import Settings
 
 
@@ -30,6 +31,7 @@ class HyperPodStack(Stack):
         **kwargs: Any,
     ) -> None:
         super().__init__(scope, construct_id, **kwargs)
+        service_logs = ServiceLogs(self, "ServiceLogs", prefix=names.hyperpod_log_group_prefix(settings))
         script = LifecycleScript(
             self,
             "Lifecycle",
@@ -55,7 +57,7 @@ class HyperPodStack(Stack):
             execution_role=role,
             lifecycle_source_uri=script.source_uri,
         )
-        self.cluster.node.add_dependency(script)
+        self.cluster.node.add_dependency(script, service_logs)
         NodeWaiter(
             self,
             "Readiness",

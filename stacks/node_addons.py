@@ -1,6 +1,5 @@
 """EKS add-ons whose pods need a node: created after the nodes, deleted before them."""
 
-from aws_cdk import Stack
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -13,19 +12,24 @@ class NodeAddons(Construct):
     """DNS, certificates, metrics and the FSx driver. Earlier they would stay degraded and fail the deploy."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, cluster: eks.ICluster, versions: AddonVersions
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: eks.ICluster,
+        versions: AddonVersions,
+        file_system_arn: str,
     ) -> None:
         super().__init__(scope, construct_id)
         fsx_role = pod_role(self, "FsxCsiRole", cluster=cluster)
-        fsx_role.add_to_policy(
-            iam.PolicyStatement(
-                sid="FindFileSystems",
-                # Volumes are provisioned statically, so the driver creates nothing.
-                actions=["fsx:DescribeFileSystems"],
-                resources=[
-                    Stack.of(self).format_arn(service="fsx", resource="file-system", resource_name="*")
-                ],
-            )
+        fsx_policy = iam.ManagedPolicy(
+            self,
+            "FsxCsiPolicy",
+            roles=[fsx_role],
+            statements=[
+                # The one volume is provisioned statically, so the driver creates nothing.
+                iam.PolicyStatement(actions=["fsx:DescribeFileSystems"], resources=[file_system_arn])
+            ],
         )
         fsx_identity = eks.CfnAddon.PodIdentityAssociationProperty(
             service_account="fsx-csi-controller-sa", role_arn=fsx_role.role_arn
@@ -46,4 +50,4 @@ class NodeAddons(Construct):
                 pod_identity_associations=identities,
             )
             # An association alone does not wait for what the role may do.
-            addon.node.add_dependency(fsx_role)
+            addon.node.add_dependency(fsx_role, fsx_policy)

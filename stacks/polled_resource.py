@@ -11,9 +11,11 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import custom_resources as cr
 from constructs import Construct
 
-STACKS = Path(__file__).parent
-ONLY_HANDLERS = ["*", "!handlers", "!handlers/*.py"]
-"""The package `handlers` alone goes into the functions, so that its modules can import each other."""
+
+def handler_code() -> lambda_.Code:
+    """The package `handlers` and nothing else, as a package so that its modules can import each other."""
+    exclude = ["*", "!handlers", "!handlers/*.py"]
+    return lambda_.Code.from_asset(str(Path(__file__).parent), exclude=exclude)
 
 
 class PolledProvider(Construct):
@@ -40,7 +42,7 @@ class PolledProvider(Construct):
                 self,
                 function_id,
                 runtime=lambda_.Runtime.PYTHON_3_14,
-                code=lambda_.Code.from_asset(str(STACKS), exclude=ONLY_HANDLERS),
+                code=handler_code(),
                 handler=f"handlers.{handler}.{entry}",
                 timeout=Duration.minutes(2),
                 log_group=log_group,
