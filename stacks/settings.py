@@ -46,6 +46,7 @@ TrainingPlanArn = Annotated[
 ]
 AvailabilityZoneId = Annotated[str, StringConstraints(pattern=r"^[a-z]{3,4}\d-az\d$")]
 KnownInstanceType = Annotated[str, AfterValidator(_known_instance_type)]
+HttpsUrl = Annotated[str, StringConstraints(pattern=r"^https://[^\s/]+(/\S*)?$")]
 LabelKey = Annotated[
     str, StringConstraints(pattern=r"^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")
 ]
@@ -245,8 +246,24 @@ class Observability(Section):
         return self.grafana_authentication is not GrafanaAuthentication.NONE
 
 
+class ActiveWorkload(StrEnum):
+    """Which Ray workload holds the nodes; the other one is there, suspended."""
+
+    JOB = "job"
+    SESSION = "session"
+
+
+class RayDashboard(Section):
+    """Servers whose panels the Ray dashboard shows."""
+
+    grafana_url: HttpsUrl
+    """Give the https:// address of a Grafana that may be embedded."""
+    prometheus_url: HttpsUrl
+    """Give the https:// address of a Prometheus that answers without signed requests."""
+
+
 class Ray(Section):
-    """Where the Ray workload runs."""
+    """Where and how the Ray workload runs."""
 
     namespace: Name = "ray"
     """Give a Kubernetes namespace name."""
@@ -254,6 +271,12 @@ class Ray(Section):
     """Name the instance group of the Ray head."""
     worker_group: str
     """Name the instance group of the Ray workers: one worker a node."""
+    active: ActiveWorkload = ActiveWorkload.JOB
+    """Say "job" (the run brings its own cluster) or "session" (a cluster that stays, for iterating)."""
+    queue: Name | None = None
+    """Name the Kueue local queue when HyperPod task governance admits the workloads."""
+    dashboard: RayDashboard | None = None
+    """Give {"grafana_url": ..., "prometheus_url": ...} for panels in the Ray dashboard; left out, none."""
 
 
 class Job(Section):

@@ -1,7 +1,7 @@
 """From settings to what the Kubernetes charts need to know."""
 
-from k8s.props import NodeGroup, RayWorkload, SharedStorage, Taint, TrainingRun
-from stacks.settings import InstanceGroup, Settings
+from k8s.props import Active, DashboardLinks, NodeGroup, RayWorkload, SharedStorage, Taint, TrainingRun
+from stacks.settings import InstanceGroup, RayDashboard, Settings
 
 RAY_VERSION = "2.57.0"
 """Of the training image; SkyRL 0.4.0 pins it."""
@@ -31,7 +31,16 @@ def ray_workload(
             deadline_seconds=settings.job.deadline_hours * _SECONDS_PER_HOUR,
             retries=settings.job.retries,
         ),
+        active=Active(settings.ray.active.value),
+        queue=settings.ray.queue,
+        dashboards=_links(settings.ray.dashboard),
     )
+
+
+def _links(dashboard: RayDashboard | None) -> DashboardLinks | None:
+    if dashboard is None:
+        return None
+    return DashboardLinks(grafana_url=dashboard.grafana_url, prometheus_url=dashboard.prometheus_url)
 
 
 def node_group(group: InstanceGroup) -> NodeGroup:

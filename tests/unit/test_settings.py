@@ -168,6 +168,13 @@ REFUSED: list[tuple[list[tuple[str, Any]], str, str]] = [
     # Ray's places
     ([("ray.worker_group", "gpus")], "ray.worker_group", "Use one of: gpu-workers, cpu-head"),
     ([("ray.head_group", "gpu-workers")], "ray.head_group", "leaves no room for the head"),
+    ([("ray.active", "both")], "ray.active", 'Say "job"'),
+    ([("ray.queue", "Queue_1")], "ray.queue", "Name the Kueue local queue"),
+    (
+        [("ray.dashboard", {"grafana_url": "grafana.example", "prometheus_url": "https://p.example"})],
+        "ray.dashboard.grafana_url",
+        "Give the https:// address",
+    ),
     ([(f"{GPU}.instance_count", 0)], "ray.worker_group", "has no nodes"),
     ([(f"{HEAD}.instance_count", 0)], "ray.head_group", "has no nodes"),
     ([(f"{GPU}.instance_type", "ml.r5d.16xlarge")], "ray.worker_group", "has no GPU"),
