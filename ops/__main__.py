@@ -2,6 +2,7 @@
 
 import typer
 
+from ops.audit import audit
 from ops.cost import cost
 from ops.preflight import preflight
 from ops.processes import exit_on_ending_signals
@@ -16,7 +17,7 @@ def main() -> None:
     exit_on_ending_signals()
 
 
-for command in (rehearse, preflight, cost):
+for command in (rehearse, preflight, cost, audit):
     app.command()(command)
 
 if __name__ == "__main__":

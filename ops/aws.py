@@ -55,5 +55,10 @@ def error_code(error: ClientError) -> str:
     return str(error.response["Error"]["Code"])
 
 
+def is_gone(error: ClientError) -> bool:
+    """Whether the resource asked for does not exist (any more); the services spell it differently."""
+    return "NotFound" in error_code(error) or error_code(error).startswith("NoSuch")
+
+
 def is_denied(error: ClientError) -> bool:
     return error_code(error) in ACCESS_DENIED

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -69,7 +69,7 @@ class Account:
 def rehearse(
     environment: Annotated[str, typer.Option(help="Environment of cdk.json.")] = "walkthrough",
     profile: Annotated[str, typer.Option(help="One of training/profiles/.")] = PROFILE,
-    seed: Annotated[int, typer.Option(help="Of the model and of the training mazes.")] = 0,
+    seed: Annotated[int | None, typer.Option(min=0, help="Replaces the profile's seed.")] = None,
     output: Annotated[Path, typer.Option(help="Folder that gets a folder per run.")] = Path("runs"),
     deadline_minutes: Annotated[int, typer.Option(min=1, help="The job is stopped after that long.")] = 30,
 ) -> None:
@@ -84,7 +84,8 @@ def rehearse(
         run.mkdir(parents=True)
         results = _rehearse(
             environment=environment,
-            job_environment={"TRAINING_PROFILE": profile, "TRAINING_SEED": str(seed)},
+            profile=profile,
+            seed=seed,
             run=run,
             deadline_seconds=deadline_minutes * 60,
             account=account,
@@ -98,7 +99,8 @@ def rehearse(
 def _rehearse(
     *,
     environment: str,
-    job_environment: Mapping[str, str],
+    profile: str,
+    seed: int | None,
     run: Path,
     deadline_seconds: float,
     account: Account,
@@ -117,8 +119,9 @@ def _rehearse(
     options = Options(
         ray=RAY,
         logs=run / "ray",
-        environment={**job_environment, "SHARED_DIR": str(shared), "PYTHONPATH": str(ROOT)},
+        environment={"TRAINING_PROFILE": profile, "SHARED_DIR": str(shared), "PYTHONPATH": str(ROOT)},
     )
+    entrypoint = manifest["spec"]["entrypoint"] + ("" if seed is None else f" --set seed={seed}")
     with ExitStack() as cluster:
         with account.step("start Ray: the head, then each worker"):
             ray = cluster.enter_context(local_ray(manifest=manifest, options=options))
@@ -126,12 +129,12 @@ def _rehearse(
         with account.step("run the job"):
             run_job(
                 ray=ray,
-                entrypoint=manifest["spec"]["entrypoint"],
+                entrypoint=entrypoint,
                 log=run / "job.log",
                 deadline_seconds=deadline_seconds,
                 console=account.console,
             )
-    return collect(shared=shared, entrypoint=manifest["spec"]["entrypoint"], run=run)
+    return collect(shared=shared, entrypoint=entrypoint, run=run)
 
 
 def _command(arguments: Sequence[str], *, log: Path, account: Account) -> None:
@@ -223,8 +226,8 @@ def tail(log: Path) -> str:
 def _conclude(*, results: Results, run: Path, account: Account) -> None:
     console = account.console
     console.print()
-    console.print(f"before: {results.before}", highlight=False)
-    console.print(f"after:  {results.after}", highlight=False)
+    console.print(f"before: {results.evaluation.before}", highlight=False)
+    console.print(f"after:  {results.evaluation.after}", highlight=False)
     minutes, gib = sum(account.seconds.values()) / 60, account.peak_rss_bytes / GIB
     console.print(
         f"took {minutes:.1f} min; peak memory {gib:.1f} GiB "

@@ -25,19 +25,26 @@ class Evaluation(_Part):
 
     solved: int
     total: int
-    interval: Interval
+    interval_95: Interval
 
     def __str__(self) -> str:
         share = self.solved / self.total
         return (
             f"{self.solved}/{self.total} solved ({share:.1%}, 95 % interval "
-            f"{self.interval.low:.1%} to {self.interval.high:.1%})"
+            f"{self.interval_95.low:.1%} to {self.interval_95.high:.1%})"
         )
 
 
-class Results(_Part):
+class Headline(_Part):
+    """The fixed mazes before and after training."""
+
     before: Evaluation
     after: Evaluation
+
+
+class Results(_Part):
+    run_id: str
+    evaluation: Headline
 
 
 def read_results(path: Path) -> Results:

@@ -23,9 +23,11 @@ from ops.rehearse import RehearsalError, ray_job_manifest, run_id, run_job
 type Manifest = dict[str, Any]
 
 RESULTS = {
-    "before": {"solved": 3, "total": 64, "interval": {"low": 0.016, "high": 0.129}},
-    "after": {"solved": 41, "total": 64, "interval": {"low": 0.518, "high": 0.747}},
-    "seed": 5,
+    "run_id": "maze-grpo",
+    "evaluation": {
+        "before": {"solved": 3, "total": 64, "interval_95": {"low": 0.016, "high": 0.129}},
+        "after": {"solved": 41, "total": 64, "interval_95": {"low": 0.518, "high": 0.747}, "ceiling": 64},
+    },
 }
 
 
@@ -93,10 +95,18 @@ def test_results_are_collected_and_the_counts_are_printed(
     assert (folder / "report.html").is_file()
     assert "3/64 solved (4.7%, 95 % interval 1.6% to 12.9%)" in output
     assert "41/64 solved" in output
-    assert runner.entrypoint == "python -m training train --run-id maze-grpo"
+    assert runner.entrypoint == "python -m training train --run-id maze-grpo --set seed=5"
     assert runner.environment["TRAINING_PROFILE"] == "smoke"
-    assert runner.environment["TRAINING_SEED"] == "5"
     assert runner.environment["SHARED_DIR"] == str(folder / "shared")
+
+
+def test_the_entrypoint_is_the_manifest_s_own_unless_a_seed_is_given(
+    root: Path, monkeypatch: pytest.MonkeyPatch, ray_job: Manifest
+) -> None:
+    runner = JobRunner()
+    run(root, runner, monkeypatch)
+    assert runner.entrypoint == ray_job["spec"]["entrypoint"]
+    assert runner.environment["TRAINING_PROFILE"] == "rehearsal"
 
 
 def test_a_failed_job_fails_the_rehearsal_and_its_last_lines_are_shown(
