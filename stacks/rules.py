@@ -27,6 +27,10 @@ LOG_RETENTION_DAYS = (
     *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731),
     *(1096, 1827, 2192, 2557, 2922, 3288, 3653),
 )
+PODS_PER_NODE = 8
+"""Pods with an address that every node runs: health agent, device plugin, metric exporters, one Ray pod."""
+PODS_PER_CLUSTER = 20
+"""Pods with an address that run somewhere: DNS, certificates, FSx controller, metrics, operators."""
 RESERVED_LABEL_DOMAINS = ("kubernetes.io", "k8s.io", "eks.amazonaws.com", "sagemaker.amazonaws.com")
 
 
@@ -238,6 +242,19 @@ def _group_names_differ(settings: Settings) -> Iterator[Fault]:
         )
 
 
+def _pods_fit_on_the_nodes(settings: Settings) -> Iterator[Fault]:
+    nodes = sum(group.instance_count for group in settings.instance_groups)
+    room = sum(group.instance_count * group.type.max_pods for group in settings.instance_groups)
+    needed = nodes * PODS_PER_NODE + PODS_PER_CLUSTER
+    if nodes and room < needed:
+        yield Fault(
+            field="instance_groups",
+            value=_listing(group.instance_type for group in settings.instance_groups),
+            rule=f"{nodes} nodes have addresses for {room} pods; system and Ray need about {needed}",
+            remedy="Use larger types: a node's pods share the addresses of one network interface.",
+        )
+
+
 def _ray_groups_exist(settings: Settings) -> Iterator[Fault]:
     names = [group.name for group in settings.instance_groups]
     for field, name in (("head_group", settings.ray.head_group), ("worker_group", settings.ray.worker_group)):
@@ -397,6 +414,7 @@ RULES: tuple[Rule, ...] = (
     _lustre_size_is_offered,
     _grafana_is_offered,
     _group_names_differ,
+    _pods_fit_on_the_nodes,
     _ray_groups_exist,
     _ray_groups_fit_their_part,
     _training_plans_are_of_the_region,

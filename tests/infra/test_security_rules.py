@@ -2,7 +2,7 @@
 
 A row names one construct and the rules that it may break; whatever else the packs find fails the test, and
 so does a row that nothing needs any more. The packs know neither `aws_eks_v2` clusters nor HyperPod, FSx for
-Lustre and Managed Prometheus: test_requirements.py holds assertions of our own for those.
+Lustre and Managed Prometheus: test_security.py holds assertions of our own for those.
 """
 
 import json

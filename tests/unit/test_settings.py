@@ -165,6 +165,15 @@ REFUSED: list[tuple[list[tuple[str, Any]], str, str]] = [
         "not in us-east-2",
     ),
     ([(f"{GPU}.training_plan_arn", PLAN), (f"{GPU}.capacity", "spot")], f"{ONE}.capacity", "not spot"),
+    (
+        [
+            (f"{GPU}.instance_type", "ml.g6e.xlarge"),
+            (f"{GPU}.instance_count", 1),
+            (f"{HEAD}.instance_type", "ml.m5.2xlarge"),
+        ],
+        "instance_groups",
+        "2 nodes have addresses for 28 pods; system and Ray need about 36",
+    ),
     # Ray's places
     ([("ray.worker_group", "gpus")], "ray.worker_group", "Use one of: gpu-workers, cpu-head"),
     ([("ray.head_group", "gpu-workers")], "ray.head_group", "leaves no room for the head"),
