@@ -16,6 +16,8 @@ RAY_TEMP_DIR = "/tmp/ray"  # noqa: S108 (inside a pod)
 ALL_INTERFACES = "0.0.0.0"  # noqa: S104 (of a pod, behind the network policies)
 SERVICE_ACCOUNT = "ray"
 """Of every Ray pod; pod identities are bound to it."""
+STAGING = "staging"
+"""Component, chart and service account of the job that stages models; its pod identity may read sources."""
 CLAIM = "shared"
 """The claim on the shared file system."""
 HUGGING_FACE_SECRET = "hugging-face"  # noqa: S105 (a name)

@@ -142,6 +142,14 @@ class NamespaceChart(Chart):
             ],
         )
         self._policy("submitter", pods=submitter, egress=[_to(names.DASHBOARD_PORT, _pods(ray))])
+        self._policy(
+            names.STAGING,
+            pods={names.COMPONENT_LABEL: names.STAGING},
+            egress=[
+                _to(443, _address(_EVERYWHERE)),
+                _to(_POD_IDENTITY_PORT, _address(_POD_IDENTITY_AGENT)),
+            ],
+        )
 
     def _policy(
         self,

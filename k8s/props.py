@@ -74,6 +74,16 @@ class TrainingRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StagedArtifact:
+    """A model or data set that is put on the shared file system before anything trains."""
+
+    source: str
+    """`hf://owner/name[@revision][/folder]` or `s3://bucket/prefix`, as `training.staging` reads it."""
+    folder: str
+    """Under the shared mount."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardLinks:
     """Where the Ray dashboard finds the panels that it embeds."""
 
@@ -96,6 +106,9 @@ class RayWorkload:
     workers: NodeGroup
     storage: SharedStorage
     run: TrainingRun
+    staged: tuple[StagedArtifact, ...] = ()
+    hub_token_secret_arn: str | None = None
+    """Secrets Manager secret with the hub's token, read by the staging job under its own pod identity."""
     active: Active = Active.JOB
     queue: str | None = None
     """Kueue's local queue, when HyperPod task governance admits the workloads."""

@@ -9,6 +9,7 @@ from typing import Any
 from k8s import names
 from k8s.props import NodeGroup, RayWorkload
 from k8s.sizing import PodSize, head_size, worker_size
+from k8s.staging import wait_container
 
 type Json = dict[str, Any]
 
@@ -44,6 +45,8 @@ def head_template(workload: RayWorkload) -> Json:
         "containers": [container],
         "volumes": _volumes(head_size(workload.head)),
     }
+    if workload.staged:
+        spec["initContainers"] = [wait_container(workload)]
     return {"metadata": _metadata(workload, names.HEAD_GROUP), "spec": spec}
 
 

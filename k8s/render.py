@@ -8,9 +8,11 @@ import yaml
 from cdk8s import App, Chart
 from constructs import Construct
 
+from k8s import names
 from k8s.namespace import NamespaceChart
 from k8s.props import RayWorkload
 from k8s.ray import JobChart, SessionChart
+from k8s.staging import StagingChart
 from k8s.storage import StorageChart
 from k8s.validation import refuse_faulty
 
@@ -21,6 +23,7 @@ class WorkloadCharts:
 
     namespace: NamespaceChart
     storage: StorageChart
+    staging: StagingChart
     session: SessionChart
     job: JobChart
 
@@ -28,6 +31,7 @@ class WorkloadCharts:
         return {
             "namespace": self.namespace,
             "storage": self.storage,
+            "staging": self.staging,
             "session": self.session,
             "job": self.job,
         }
@@ -42,6 +46,7 @@ def build_charts(workload: RayWorkload, *, scope: Construct | None = None) -> Wo
     charts = WorkloadCharts(
         namespace=NamespaceChart(parent, "namespace", workload=workload),
         storage=StorageChart(parent, "storage", workload=workload),
+        staging=StagingChart(parent, names.STAGING, workload=workload),
         session=SessionChart(parent, "session", workload=workload),
         job=JobChart(parent, "job", workload=workload),
     )

@@ -6,11 +6,12 @@ from aws_cdk import Stack
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from k8s.names import INSTANCE_GROUP_LABEL
+from k8s.names import INSTANCE_GROUP_LABEL, STAGING
 from k8s.render import manifests
 from stacks.cluster import ClusterStack
 from stacks.kuberay_operator import KubeRayOperator
 from stacks.settings import InstanceGroup, Settings
+from stacks.staging_identity import StagingIdentity
 from stacks.storage import StorageStack
 from stacks.workload import ray_workload
 
@@ -47,7 +48,8 @@ class RayStack(Stack):
             installer=kubernetes.chart_installer,
             **placement(settings.head_group),
         )
-        for name, objects in manifests(workload).items():
+        charts = {name: objects for name, objects in manifests(workload).items() if objects}
+        for name, objects in charts.items():
             manifest = eks.KubernetesManifest(
                 self,
                 f"Chart-{name}",
@@ -58,6 +60,16 @@ class RayStack(Stack):
             )
             manifest.node.add_dependency(before)
             before = manifest
+        if settings.staging.artifacts:
+            identity = StagingIdentity(
+                self,
+                "StagingIdentity",
+                cluster=kubernetes.cluster,
+                namespace=settings.ray.namespace,
+                staging=settings.staging,
+            )
+            # A pod that starts before its identity is known gets no credentials for all its life.
+            self.node.find_child(f"Chart-{STAGING}").node.add_dependency(identity)
 
 
 def placement(group: InstanceGroup) -> dict[str, Any]:

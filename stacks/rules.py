@@ -220,6 +220,27 @@ def _lustre_size_is_offered(settings: Settings) -> Iterator[Fault]:
         )
 
 
+def _staged_folders_differ(settings: Settings) -> Iterator[Fault]:
+    for folder in _repeated([artifact.folder for artifact in settings.staging.artifacts]):
+        yield Fault(
+            field="staging.artifacts",
+            value=folder,
+            rule="two artifacts go to one folder",
+            remedy="Give each artifact a folder of its own.",
+        )
+
+
+def _hub_token_lies_in_the_region(settings: Settings) -> Iterator[Fault]:
+    arn = settings.staging.hub_token_secret_arn
+    if arn and arn.split(":")[3] != settings.region:
+        yield Fault(
+            field="staging.hub_token_secret_arn",
+            value=arn,
+            rule=f"is not in {settings.region}",
+            remedy=f"Replicate the secret to {settings.region} and give the replica's ARN.",
+        )
+
+
 def _grafana_is_offered(settings: Settings) -> Iterator[Fault]:
     region = REGIONS.get(settings.region)
     if settings.observability.wants_grafana and region is not None and not region.grafana:
@@ -412,6 +433,8 @@ RULES: tuple[Rule, ...] = (
     _principals_differ,
     _log_retention_is_offered,
     _lustre_size_is_offered,
+    _staged_folders_differ,
+    _hub_token_lies_in_the_region,
     _grafana_is_offered,
     _group_names_differ,
     _pods_fit_on_the_nodes,

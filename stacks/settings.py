@@ -44,6 +44,9 @@ IamPrincipalArn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:iam
 TrainingPlanArn = Annotated[
     str, StringConstraints(pattern=r"^arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:\d{12}:training-plan/[a-z0-9-]+$")
 ]
+SecretArn = Annotated[
+    str, StringConstraints(pattern=r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+$")
+]
 AvailabilityZoneId = Annotated[str, StringConstraints(pattern=r"^[a-z]{3,4}\d-az\d$")]
 KnownInstanceType = Annotated[str, AfterValidator(_known_instance_type)]
 HttpsUrl = Annotated[str, StringConstraints(pattern=r"^https://[^\s/]+(/\S*)?$")]
@@ -217,6 +220,31 @@ class Storage(Section):
     """Say "destroy" or "retain"; a retained file system keeps its subnet and VPC alive too."""
 
 
+class Artifact(Section):
+    """A model or data set that is put on the shared file system before anything trains."""
+
+    source: Annotated[
+        str,
+        StringConstraints(
+            pattern=r"^(hf://(datasets/)?[\w.-]+/[\w.-]+(@[\w.-]+)?(/[\w./-]+)?|s3://[a-z0-9.-]{3,63}/[\w./-]+)$"
+        ),
+    ]
+    """Give hf://owner/name@revision/folder (a commit never moves, a branch does) or s3://bucket/prefix."""
+    folder: Annotated[str, StringConstraints(pattern=r"^[\w-][\w.-]*(/[\w-][\w.-]*)*$")]
+    """Give the folder under the shared mount, as "models/visgym-sft"."""
+
+
+class Staging(Section):
+    """What lies on the shared file system before the first run."""
+
+    artifacts: tuple[Artifact, ...] = (
+        Artifact(source="hf://VisGym/visgym_model@main/mixed_qwen3vl", folder="models/visgym-sft"),
+    )
+    """Give a list of {"source": ..., "folder": ...}; an empty list stages nothing."""
+    hub_token_secret_arn: SecretArn | None = None
+    """Give the ARN of the Secrets Manager secret whose text is a Hugging Face token, for private sources."""
+
+
 class Image(Section):
     """The training image."""
 
@@ -317,6 +345,8 @@ class Settings(Section):
     node_timeout_minutes: int = Field(default=120, ge=15, le=660)
     """Give the minutes in which all nodes must run before a deploy fails with HyperPod's reasons (15-660)."""
     storage: Storage = Storage()
+    """Give a JSON object."""
+    staging: Staging = Staging()
     """Give a JSON object."""
     image: Image
     """Give the base image: {"base_image": "name@sha256:..."}."""

@@ -1,6 +1,15 @@
 """From settings to what the Kubernetes charts need to know."""
 
-from k8s.props import Active, DashboardLinks, NodeGroup, RayWorkload, SharedStorage, Taint, TrainingRun
+from k8s.props import (
+    Active,
+    DashboardLinks,
+    NodeGroup,
+    RayWorkload,
+    SharedStorage,
+    StagedArtifact,
+    Taint,
+    TrainingRun,
+)
 from stacks.settings import InstanceGroup, RayDashboard, Settings
 
 RAY_VERSION = "2.57.0"
@@ -31,6 +40,11 @@ def ray_workload(
             deadline_seconds=settings.job.deadline_hours * _SECONDS_PER_HOUR,
             retries=settings.job.retries,
         ),
+        staged=tuple(
+            StagedArtifact(source=artifact.source, folder=artifact.folder)
+            for artifact in settings.staging.artifacts
+        ),
+        hub_token_secret_arn=settings.staging.hub_token_secret_arn,
         active=Active(settings.ray.active.value),
         queue=settings.ray.queue,
         dashboards=_links(settings.ray.dashboard),

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from k8s.names import KUBERAY_COMMIT, KUBERAY_VERSION
-from stacks.settings import Settings, Studio, load_settings
+from stacks.settings import Artifact, Settings, Staging, Studio, load_settings
+from stacks.staging_identity import statements
 from tests.infra.conftest import Template, resources_of, synthesize, the_resource
 
 HELM = "Custom::AWSCDK-EKS-HelmChart"
@@ -49,7 +50,7 @@ def test_crds_come_at_the_operators_version_and_before_it(ray: Template) -> None
 
 
 def test_each_chart_waits_for_the_one_before_and_the_first_for_the_operator(ray: Template) -> None:
-    names = ("Chartnamespace", "Chartstorage", "Chartsession", "Chartjob")
+    names = ("Chartnamespace", "Chartstorage", "Chartstaging", "Chartsession", "Chartjob")
     manifests = resources_of(ray, MANIFEST)
     in_order = [next(name for name in manifests if name.startswith(start)) for start in names]
     assert len(manifests) == len(in_order)
@@ -89,6 +90,40 @@ def test_ray_pods_run_the_image_that_the_registry_stack_built(walkthrough: dict[
     (ray_job,) = (each for each in objects_of(job) if each["kind"] == "RayJob")
     head = ray_job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
     assert head["image"].endswith(f":{tag}")
+
+
+def staging_of(ray: Template) -> dict[str, Any]:
+    return next(
+        manifest for name, manifest in resources_of(ray, MANIFEST).items() if name.startswith("Chartstaging")
+    )
+
+
+def test_staging_job_is_named_after_the_image_that_it_runs(walkthrough: dict[str, Template]) -> None:
+    tag = the_resource(walkthrough["registry"], "AWS::CloudFormation::CustomResource")["ImageTag"]
+    (job,) = (each for each in objects_of(staging_of(walkthrough["ray"])) if each["kind"] == "Job")
+    assert job["spec"]["template"]["spec"]["containers"][0]["image"].endswith(f":{tag}")
+
+
+def test_staging_has_its_identity_before_its_pod_starts(ray: Template) -> None:
+    (identity,) = resources_of(ray, "AWS::EKS::PodIdentityAssociation")
+    assert identity in staging_of(ray)["DependsOn"]
+    properties = resources_of(ray, "AWS::EKS::PodIdentityAssociation")[identity]["Properties"]
+    assert (properties["Namespace"], properties["ServiceAccount"]) == ("ray", "staging")
+
+
+def test_staging_may_read_its_sources_and_its_token_only() -> None:
+    secret = "arn:aws:secretsmanager:us-east-2:111122223333:secret:hub-AbCdEf"
+    hub = Artifact(source="hf://VisGym/visgym_model", folder="models/a")
+    copy = Artifact(source="s3://models-of-ours/visgym/sft", folder="models/b")
+    assert statements(Staging(artifacts=(hub,))) == []
+    allowed = {
+        action: resource
+        for statement in statements(Staging(artifacts=(hub, copy), hub_token_secret_arn=secret))
+        for action, resource in zip(statement.actions, statement.resources, strict=True)
+    }
+    assert allowed.keys() == {"s3:GetObject", "secretsmanager:GetSecretValue"}
+    assert allowed["s3:GetObject"].endswith(":s3:::models-of-ours/visgym/sft/*")
+    assert allowed["secretsmanager:GetSecretValue"] == secret
 
 
 def with_studio() -> Settings:

@@ -6,7 +6,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from k8s.props import NodeGroup, RayWorkload, SharedStorage, Taint, TrainingRun
+from k8s.props import NodeGroup, RayWorkload, SharedStorage, StagedArtifact, Taint, TrainingRun
 from k8s.render import manifests
 
 
@@ -55,6 +55,9 @@ def workload() -> RayWorkload:
             capacity_gib=2400,
         ),
         run=TrainingRun(run_id="maze-1", profile="walkthrough", deadline_seconds=172_800),
+        staged=(
+            StagedArtifact(source="hf://VisGym/visgym_model@main/mixed_qwen3vl", folder="models/visgym-sft"),
+        ),
     )
 
 

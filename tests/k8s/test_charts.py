@@ -23,7 +23,7 @@ def ray_container(group: dict[str, Any]) -> dict[str, Any]:
     return container
 
 
-@pytest.mark.parametrize("chart", ["namespace", "storage", "session", "job"])
+@pytest.mark.parametrize("chart", ["namespace", "storage", "staging", "session", "job"])
 def test_manifests_change_only_on_purpose(
     rendered: Rendered, yaml_snapshot: SnapshotAssertion, chart: str
 ) -> None:

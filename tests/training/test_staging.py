@@ -14,11 +14,11 @@ import pytest
 from huggingface_hub import HfApi
 
 from tests.training.local_hub import REPOSITORY, LocalHub
-from training.staging.__main__ import Artifact, hub_token, parse_arguments
+from training.staging.__main__ import Artifact, hub_token, main, parse_arguments
 from training.staging.errors import StagingError
 from training.staging.manifest import MANIFEST, Manifest
 from training.staging.sources import BucketSource, HubSource, source_of
-from training.staging.transfer import WORK, Patience, Tally, stage
+from training.staging.transfer import WORK, Patience, Tally, stage, wait_until_staged
 
 FOLDER = "mixed_qwen3vl"
 SHARDS = {f"{FOLDER}/model-0000{n}-of-00003.safetensors": 700_000 + n for n in (1, 2, 3)}
@@ -114,7 +114,7 @@ def test_killed_half_way_the_next_run_fetches_at_most_one_file_again(hub: LocalH
     command.append(f"hf://{REPOSITORY}/{FOLDER}=model")
     environment = {**os.environ, "HF_ENDPOINT": hub.address}
     hub.bytes_per_second = 1_500_000
-    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as first:
+    with subprocess.Popen(command, env=environment) as first:
         while hub.served_bytes < TOTAL_BYTES / 2:
             assert first.poll() is None, "ended before it was interrupted"
             time.sleep(0.01)
@@ -126,6 +126,8 @@ def test_killed_half_way_the_next_run_fetches_at_most_one_file_again(hub: LocalH
 
     hub.bytes_per_second = None
     second = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    waiting = subprocess.run([*command, "--wait", "1"], env=environment, check=False)
+    assert waiting.returncode == 0
     assert named_files(tmp_path / "model") == hub.files
     again = hub.served_bytes - TOTAL_BYTES
     print(f"interrupted at 50 %: {again:,} of {TOTAL_BYTES:,} bytes were served twice")
@@ -286,6 +288,30 @@ def test_two_runs_on_one_folder_take_turns(
         run.join()
     assert named_files(tmp_path / "model") == hub.files
     assert hub.served_bytes == TOTAL_BYTES
+
+
+def test_waiting_ends_when_another_run_completed_the_folder(
+    hub: LocalHub, fetch: Callable[..., Manifest], tmp_path: Path
+) -> None:
+    requested = f"hf://{REPOSITORY}@main/{FOLDER}"
+    naps: list[float] = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 3:
+            fetch()
+
+    staged = wait_until_staged(requested, tmp_path / "model", timeout_seconds=60, sleep=nap)
+    assert (len(naps), staged.size_bytes) == (3, TOTAL_BYTES)
+    with pytest.raises(StagingError, match=r"was not completed from hf://other/source within 60 s"):
+        wait_until_staged("hf://other/source", tmp_path / "model", timeout_seconds=60, sleep=naps.append)
+
+
+def test_command_waits_in_vain_with_the_status_of_a_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--root", str(tmp_path), "--wait", "0", "hf://a/b=models/x"]) == 1
+    assert "was not completed from hf://a/b" in capsys.readouterr().err
 
 
 def test_path_outside_the_folder_is_refused(hub: LocalHub, fetch: Callable[..., Manifest]) -> None:

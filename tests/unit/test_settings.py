@@ -38,6 +38,8 @@ GPU, HEAD = "instance_groups.0", "instance_groups.1"
 ONE = "instance_groups[0]"
 
 # What is changed, the field that the message names, a part of the rule or remedy that it states.
+STAGED = "staging.artifacts[0]"
+MODEL = "hf://VisGym/visgym_model"
 REFUSED: list[tuple[list[tuple[str, Any]], str, str]] = [
     # shape
     ([("nmae", "x")], "nmae", "Did you mean name?"),
@@ -193,6 +195,30 @@ REFUSED: list[tuple[list[tuple[str, Any]], str, str]] = [
     ([("storage.throughput_mbps_per_tib", 99)], "storage.throughput_mbps_per_tib", "125, 250, 500, 1000"),
     ([("storage.backup_retention_days", 91)], "storage.backup_retention_days", "0 (no automatic backups)"),
     ([("storage.removal", "keep")], "storage.removal", "'destroy' or 'retain'"),
+    # what is staged
+    ([("staging.artifacts", [{"source": "VisGym/m", "folder": "m"}])], f"{STAGED}.source", "hf://owner/name"),
+    (
+        [("staging.artifacts", [{"source": "s3://b", "folder": "m"}])],
+        f"{STAGED}.source",
+        "s3://bucket/prefix",
+    ),
+    (
+        [("staging.artifacts", [{"source": MODEL, "folder": "/m"}])],
+        f"{STAGED}.folder",
+        "under the shared mount",
+    ),
+    ([("staging.artifacts", [{"source": MODEL, "folder": "a/../../m"}])], f"{STAGED}.folder", "pattern"),
+    (
+        [("staging.artifacts", [{"source": MODEL, "folder": "m"}, {"source": f"{MODEL}/x", "folder": "m"}])],
+        "staging.artifacts",
+        "two artifacts go to one folder",
+    ),
+    ([("staging.hub_token_secret_arn", ROLE)], "staging.hub_token_secret_arn", "Secrets Manager"),
+    (
+        [("staging.hub_token_secret_arn", "arn:aws:secretsmanager:eu-west-2:111122223333:secret:hub-AbCdEf")],
+        "staging.hub_token_secret_arn",
+        "not in us-east-2",
+    ),
     (
         [
             ("region", "eu-north-1"),

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from training.staging.errors import StagingError
 from training.staging.sources import source_of
-from training.staging.transfer import Tally, stage
+from training.staging.transfer import Tally, stage, wait_until_staged
 
 TOKEN_SECRET = "HF_TOKEN_SECRET_ARN"  # noqa: S105 (a name)
 """Environment: the Secrets Manager secret whose text is the hub's token; HF_TOKEN goes first."""
@@ -58,6 +58,12 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--rehash", action="store_true", help="read complete folders too and compare checksums"
     )
+    parser.add_argument(
+        "--wait",
+        type=float,
+        metavar="MINUTES",
+        help="fetch nothing: wait for another run to complete the folders",
+    )
     return parser.parse_args(arguments)
 
 
@@ -79,11 +85,21 @@ def stage_one(artifact: Artifact, *, root: Path, rehash: bool, token: str | None
     )
 
 
-def main() -> int:
-    options = parse_arguments(sys.argv[1:])
+def wait_for_one(artifact: Artifact, *, root: Path, timeout_seconds: float) -> None:
+    folder = root / artifact.folder
+    print(f"{folder}: waiting until it is staged from {artifact.source}", flush=True)
+    wait_until_staged(artifact.source, folder, timeout_seconds=timeout_seconds)
+    print(f"{folder}: complete", flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    options = parse_arguments(arguments)
     try:
         for artifact in options.artifacts:
-            stage_one(artifact, root=options.root, rehash=options.rehash, token=hub_token())
+            if options.wait is None:
+                stage_one(artifact, root=options.root, rehash=options.rehash, token=hub_token())
+            else:
+                wait_for_one(artifact, root=options.root, timeout_seconds=options.wait * 60)
     except StagingError as error:
         print(f"staging failed: {error}", file=sys.stderr)
         return 1
@@ -91,4 +107,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

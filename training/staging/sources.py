@@ -19,7 +19,6 @@ import httpx
 from huggingface_hub import HfApi, hf_hub_url
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.hf_api import RepoFile
-from huggingface_hub.utils import build_hf_headers
 
 from training.staging.errors import Interrupted, StagingError
 from training.staging.manifest import MANIFEST, Manifest, git_blob_of, sha256_of
@@ -127,10 +126,12 @@ class HubSource:
             repo_type=self.kind,
             endpoint=self.api.endpoint,
         )
-        headers = build_hf_headers(token=self.api.token) | {
+        headers = {
             "Range": f"bytes={offset}-",
             "Accept-Encoding": "identity",  # sizes and offsets are those of the file itself
         }
+        if self.api.token:
+            headers["Authorization"] = f"Bearer {self.api.token}"  # httpx drops it on the way to other hosts
         with (
             self._translating(),
             httpx.stream(

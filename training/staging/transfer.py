@@ -77,6 +77,26 @@ def stage(
         return manifest
 
 
+def wait_until_staged(
+    requested: str,
+    folder: Path,
+    *,
+    timeout_seconds: float,
+    poll_seconds: float = 5.0,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Manifest:
+    """Wait for another run to complete the folder. Raises StagingError when it does not in time."""
+    for _ in range(max(1, round(timeout_seconds / poll_seconds))):
+        known = Manifest.of(folder)
+        if known and known.requested == requested and not known.damage(folder, rehash=False):
+            return known
+        sleep(min(poll_seconds, timeout_seconds))
+    raise StagingError(
+        f"{folder} was not completed from {requested} within {timeout_seconds:,.0f} s: read the log of "
+        "the job that stages it (kubectl logs --selector app.kubernetes.io/component=staging)"
+    )
+
+
 def _fetch_all(
     source: Source, files: tuple[RemoteFile, ...], folder: Path, *, patience: Patience, tally: Tally
 ) -> tuple[StagedFile, ...]:
