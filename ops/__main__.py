@@ -4,6 +4,7 @@ import typer
 
 from ops.audit import audit
 from ops.cost import cost
+from ops.diagnose import diagnose
 from ops.preflight import preflight
 from ops.processes import exit_on_ending_signals
 from ops.rehearse import rehearse
@@ -17,7 +18,7 @@ def main() -> None:
     exit_on_ending_signals()
 
 
-for command in (rehearse, preflight, cost, audit):
+for command in (rehearse, preflight, cost, diagnose, audit):
     app.command()(command)
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from stacks.settings import DEFAULT_ENVIRONMENT, Settings, load_settings
 
 EnvironmentOption = Annotated[str, typer.Option("--environment", "-e", help="Environment of cdk.json.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines, and nothing else.")]
+ContextOption = Annotated[str | None, typer.Option(help="kubectl context; the current one when left out.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 DEFAULT = DEFAULT_ENVIRONMENT
 
@@ -52,12 +53,13 @@ def settings_of(environment: str) -> Settings:
 def emit(payload: object, *, as_json: bool, show: Callable[[Console], None]) -> None:
     """Print the payload as JSON, or let `show` print it for people."""
     if as_json:
-        typer.echo(json.dumps(payload, default=_plain, indent=2))
+        typer.echo(json.dumps(payload, default=plain, indent=2))
     else:
         show(Console(soft_wrap=True))
 
 
-def _plain(value: object) -> Any:
+def plain(value: object) -> Any:
+    """For json.dumps: what has no JSON form of its own."""
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, Enum):
