@@ -8,6 +8,9 @@ from ops.diagnose import diagnose
 from ops.preflight import preflight
 from ops.processes import exit_on_ending_signals
 from ops.rehearse import rehearse
+from ops.submit import submit
+from ops.teardown import teardown
+from ops.watch import logs, report, status
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -18,7 +21,7 @@ def main() -> None:
     exit_on_ending_signals()
 
 
-for command in (rehearse, preflight, cost, diagnose, audit):
+for command in (rehearse, preflight, cost, submit, status, logs, report, diagnose, teardown, audit):
     app.command()(command)
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ import urllib3
 
 REQUEST_SECONDS = 30.0
 REASON_CHARACTERS = 2000
+OK = 200
+PACKAGES = "/api/packages/gcs"
 
 
 class RayApiError(Exception):
@@ -58,9 +60,12 @@ class RayApi:
         )
         return int(answer["data"]["result"]["num_filtered"])
 
-    def submit(self, *, entrypoint: str, submission_id: str) -> None:
+    def submit(
+        self, *, entrypoint: str, submission_id: str, runtime_env: Mapping[str, object] | None = None
+    ) -> None:
         """Start a job. Ray refuses an id that it has seen before, so a repeated call cannot start two."""
-        self._call("POST", "/api/jobs/", {"entrypoint": entrypoint, "submission_id": submission_id})
+        body: dict[str, object] = {"entrypoint": entrypoint, "submission_id": submission_id}
+        self._call("POST", "/api/jobs/", body | ({"runtime_env": runtime_env} if runtime_env else {}))
 
     def state(self, submission_id: str) -> JobState:
         answer = self._call("GET", f"/api/jobs/{submission_id}")
@@ -73,17 +78,45 @@ class RayApi:
     def stop(self, submission_id: str) -> None:
         self._call("POST", f"/api/jobs/{submission_id}/stop")
 
+    def has_package(self, name: str) -> bool:
+        """Whether Ray's package store has a package of this name."""
+        return self._send("GET", f"{PACKAGES}/{name}").status == OK
+
+    def upload_package(self, name: str, content: bytes) -> None:
+        self._expect_ok("PUT", f"{PACKAGES}/{name}", self._send("PUT", f"{PACKAGES}/{name}", content=content))
+
     def _call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> dict[str, Any]:
-        url = self.address + path
+        response = self._send(method, path, body=body)
+        self._expect_ok(method, path, response)
+        try:
+            answer: dict[str, Any] = response.json()
+        except ValueError as error:
+            raise RayApiError(f"{method} {self.address}{path} failed: {error}") from error
+        return answer
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, object] | None = None,
+        content: bytes | None = None,
+    ) -> urllib3.BaseHTTPResponse:
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         try:
-            response = urllib3.request(
-                method, url, json=body, headers=headers, timeout=REQUEST_SECONDS, retries=False
+            return urllib3.request(
+                method,
+                self.address + path,
+                body=content,
+                json=body,
+                headers=headers,
+                timeout=REQUEST_SECONDS,
+                retries=False,
             )
-            answer: dict[str, Any] = response.json() if response.status == 200 else {}
-        except (urllib3.exceptions.HTTPError, ValueError) as error:
-            raise RayApiError(f"{method} {url} failed: {error}") from error
-        if response.status != 200:
+        except urllib3.exceptions.HTTPError as error:
+            raise RayApiError(f"{method} {self.address}{path} failed: {error}") from error
+
+    def _expect_ok(self, method: str, path: str, response: urllib3.BaseHTTPResponse) -> None:
+        if response.status != OK:
             reason = response.data.decode(errors="replace").strip()[-REASON_CHARACTERS:]
-            raise RayApiError(f"{method} {url} answered {response.status}: {reason}")
-        return answer
+            raise RayApiError(f"{method} {self.address}{path} answered {response.status}: {reason}")

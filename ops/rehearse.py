@@ -26,6 +26,7 @@ from ops.local_ray import LocalRay, LocalRayError, Options, local_ray
 from ops.processes import ProcessFamily
 from ops.ray_jobs import JobStatus, RayApiError
 from ops.results import Results, ResultsError, read_results
+from ops.runs import run_id_of
 
 ROOT = Path(__file__).parent.parent
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
@@ -140,14 +141,14 @@ def _rehearse(
 def _command(arguments: Sequence[str], *, log: Path, account: Account) -> None:
     """Run a command of this repository to its end; its output goes to the log."""
     with ProcessFamily() as family:
-        process = family.start(arguments, environment=_path(), log=log)
+        process = family.start(arguments, environment=project_environment(), log=log)
         code = process.wait()
     account.note_memory(family)
     if code != 0:
         raise RehearsalError(f"`{shlex.join(arguments)}` ended with code {code}:\n{tail(log)}")
 
 
-def _path() -> dict[str, str]:
+def project_environment() -> dict[str, str]:
     """The environment of people's shells, with this project's Node first on the path (jsii needs it)."""
     return {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
 
@@ -200,11 +201,11 @@ def _show_new_lines(text: str, *, shown: str, console: Console) -> str:
 
 
 def run_id(entrypoint: str) -> str:
-    """The run that an entrypoint such as `python -m training train --run-id maze-grpo` works on."""
-    words = shlex.split(entrypoint)
-    if "--run-id" not in words[:-1]:
+    """Raises RehearsalError when the entrypoint names no run."""
+    found = run_id_of(entrypoint)
+    if found is None:
         raise RehearsalError(f"the entrypoint `{entrypoint}` names no run: it needs `--run-id <id>`")
-    return words[words.index("--run-id") + 1]
+    return found
 
 
 def collect(*, shared: Path, entrypoint: str, run: Path) -> Results:

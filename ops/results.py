@@ -4,8 +4,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ops.output import OperationError
 
-class ResultsError(Exception):
+
+class ResultsError(OperationError):
     """results.json is missing or is not what a finished run writes."""
 
 

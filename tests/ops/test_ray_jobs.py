@@ -21,6 +21,8 @@ ANSWERS: dict[tuple[str, str], tuple[int, Any]] = {
     ("POST", "/api/jobs/run-1/stop"): (200, {"stopped": True}),
     ("GET", "/api/jobs/twice"): (500, "Job with submission_id twice already exists"),
     ("GET", "/api/jobs/proxy"): (200, "<html>sign in</html>"),
+    ("GET", "/api/packages/gcs/_ray_pkg_known.zip"): (200, {}),
+    ("PUT", "/api/packages/gcs/_ray_pkg_new.zip"): (200, {}),
 }
 
 
@@ -29,7 +31,8 @@ class Dashboard(BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.requests.append((self.command, self.path, json.loads(body) if body else None))
+        is_json = self.headers.get("Content-Type") == "application/json"
+        self.requests.append((self.command, self.path, json.loads(body) if is_json else body or None))
         status, answer = ANSWERS.get((self.command, self.path), (404, "no such route"))
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
             status, answer = 401, "Unauthorized"
@@ -38,7 +41,7 @@ class Dashboard(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(payload.encode())
 
-    do_GET = do_POST = answer
+    do_GET = do_POST = do_PUT = answer
 
     def log_message(self, format: str, *args: object) -> None:
         """Quiet."""
@@ -97,6 +100,20 @@ def test_an_address_without_a_dashboard_is_reported() -> None:
         pass
     with pytest.raises(RayApiError, match="failed"):
         RayApi(address=address).version()
+
+
+def test_code_is_uploaded_under_the_name_of_its_content(api: RayApi) -> None:
+    assert api.has_package("_ray_pkg_known.zip")
+    assert not api.has_package("_ray_pkg_new.zip")
+    api.upload_package("_ray_pkg_new.zip", b"PK\x03\x04")
+    assert Dashboard.requests[-1] == ("PUT", "/api/packages/gcs/_ray_pkg_new.zip", b"PK\x03\x04")
+    with pytest.raises(RayApiError, match="404"):
+        api.upload_package("_ray_pkg_other.zip", b"PK")
+
+
+def test_a_job_may_carry_its_code(api: RayApi) -> None:
+    api.submit(entrypoint="x", submission_id="run-1", runtime_env={"working_dir": "gcs://p.zip"})
+    assert Dashboard.requests[-1][2]["runtime_env"] == {"working_dir": "gcs://p.zip"}
 
 
 def test_only_final_states_are_final() -> None:
