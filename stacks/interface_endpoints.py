@@ -20,18 +20,20 @@ SERVICES = {
 
 
 class InterfaceEndpoints(Construct):
-    """One endpoint per service in the nodes' zone. Each costs by the hour, so they are a setting."""
+    """One endpoint per service in the nodes' zone. Each costs by the hour, so they are a setting.
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        vpc: ec2.IVpc,
-        subnet: ec2.ISubnet,
-        security_group: ec2.ISecurityGroup,
-    ) -> None:
+    They answer the names of the public APIs for the whole VPC, so everything in it may reach them: CDK's
+    kubectl function, for one, is not in the nodes' security group.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, vpc: ec2.IVpc, subnet: ec2.ISubnet) -> None:
         super().__init__(scope, construct_id)
+        security_group = ec2.SecurityGroup(
+            self, "SecurityGroup", vpc=vpc, description="Endpoints of AWS APIs", allow_all_outbound=False
+        )
+        security_group.add_ingress_rule(
+            ec2.Peer.ipv4(vpc.vpc_cidr_block), ec2.Port.HTTPS, "HTTPS from the VPC"
+        )
         for name, service in SERVICES.items():
             ec2.InterfaceVpcEndpoint(
                 self,
@@ -40,6 +42,6 @@ class InterfaceEndpoints(Construct):
                 service=service,
                 subnets=ec2.SubnetSelection(subnets=[subnet]),
                 security_groups=[security_group],
-                open=False,  # the group's own rules decide
+                open=False,  # the group has its rule already
                 private_dns_enabled=True,
             )

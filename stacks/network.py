@@ -47,10 +47,4 @@ class NetworkStack(Stack):
         self.node_subnet = cluster_vpc.node_subnet
         self.security_group = NodeSecurityGroup(self, "Nodes", vpc=self.vpc).security_group
         if network.interface_endpoints:
-            InterfaceEndpoints(
-                self,
-                "Endpoints",
-                vpc=self.vpc,
-                subnet=self.node_subnet,
-                security_group=self.security_group,
-            )
+            InterfaceEndpoints(self, "Endpoints", vpc=self.vpc, subnet=self.node_subnet)

@@ -53,9 +53,6 @@ class ClusterVpc(Construct):
                     cidr_mask=SMALL_SUBNET_PREFIX,
                 ),
             ],
-            gateway_endpoints={
-                "S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3)
-            },
             flow_logs={
                 "All": ec2.FlowLogOptions(
                     destination=ec2.FlowLogDestination.to_cloud_watch_logs(flow_logs),
@@ -65,7 +62,14 @@ class ClusterVpc(Construct):
         )
         self.control_plane_subnets = ec2.SubnetSelection(subnet_group_name=CONTROL_PLANE)
         self.node_subnet = self._add_node_subnet(cidr=str(plan.nodes), zone_id=node_zone_id)
-        for subnet in (*self.vpc.public_subnets, *self.vpc.private_subnets, self.node_subnet):
+        private_subnets = [*self.vpc.private_subnets, self.node_subnet]
+        # Image layers come from S3: tens of GB a node, which would otherwise pass the NAT gateway.
+        self.vpc.add_gateway_endpoint(
+            "S3",
+            service=ec2.GatewayVpcEndpointAwsService.S3,
+            subnets=[ec2.SubnetSelection(subnets=private_subnets)],
+        )
+        for subnet in (*self.vpc.public_subnets, *private_subnets):
             _place_by_zone_id(subnet, zone_id=subnet.availability_zone)
 
     def _add_node_subnet(self, *, cidr: str, zone_id: str) -> ec2.PrivateSubnet:
