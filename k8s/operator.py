@@ -147,21 +147,30 @@ def submit_script(manifest: Json, *, address: str, submission_id: str) -> str:
     )
 
 
-def _cluster_of(manifest: Json) -> _Cluster | None:
-    metadata, place = manifest["metadata"], _PLACES.get(manifest["kind"])
+def cluster_spec_of(manifest: Json) -> tuple[str, Json] | None:
+    """Path and value of the cluster's spec in an object of KubeRay, if it has one of its own."""
+    place = _PLACES.get(manifest["kind"])
     if place is None:
         return None
-    cluster_spec = manifest["spec"]
+    spec = manifest["spec"]
     for field in place:
-        cluster_spec = cluster_spec.get(field) or {}
-    if not cluster_spec:
+        spec = spec.get(field) or {}
+    return (".".join(("spec", *place)), spec) if spec else None
+
+
+def _cluster_of(manifest: Json) -> _Cluster | None:
+    found = cluster_spec_of(manifest)
+    if found is None:
         return None
+    path, spec = found
+    metadata = manifest["metadata"]
     annotation = (metadata.get("annotations") or {}).get("ray.io/overwrite-container-cmd", "")
+    is_made = manifest["kind"] != "RayCluster"
     return _Cluster(
-        name=f"{metadata['name']}-{_GENERATED_SUFFIX}" if place else metadata["name"],
+        name=f"{metadata['name']}-{_GENERATED_SUFFIX}" if is_made else metadata["name"],
         namespace=metadata.get("namespace", "default"),
-        spec=cluster_spec,
-        path=".".join(("spec", *place)),
+        spec=spec,
+        path=path,
         overwrites_command=annotation.lower() == "true",
     )
 

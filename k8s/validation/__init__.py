@@ -3,7 +3,7 @@
 A deployment can report success while nothing runs, because KubeRay checks its objects only after they were
 accepted and the scheduler only after that. So all of them are asked here, in layers:
 
-- `core_schema`: Kubernetes' strict schemas; `crd_schema`: KubeRay's, with defaults and CEL rules
+- `structure`: Kubernetes' strict schemas (`core_schema`), KubeRay's with defaults and CEL (`crd_schema`)
 - `operator_rules`: what the KubeRay operator would refuse
 - `pod_rules`, `pod_security`: the pods that KubeRay would create, as the API server would judge them
 - `fit`: whether the scheduler finds a node for each
@@ -16,8 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from k8s.props import NodeGroup
-from k8s.validation.core_schema import core_faults
-from k8s.validation.crd_schema import custom_resource_faults
 from k8s.validation.findings import Fault, Finding, Manifest, ManifestsRefused, name_of
 from k8s.validation.fit import fit_faults
 from k8s.validation.object_rules import object_faults
@@ -25,12 +23,10 @@ from k8s.validation.operator_rules import operator_faults
 from k8s.validation.pod_rules import pod_faults
 from k8s.validation.pod_security import pod_security_faults, required_level
 from k8s.validation.pods import pods_of
-from k8s.validation.set_rules import set_findings
+from k8s.validation.set_rules import gpu_findings, set_findings
+from k8s.validation.structure import RAY_GROUP, structural_faults
 
 __all__ = ["Fault", "Finding", "Manifest", "ManifestsRefused", "refuse_faulty", "validate"]
-
-_RAY_GROUP = "ray.io/"
-_IDENTITY = {"apiVersion": str, "kind": str, "metadata": dict}
 
 
 def validate(manifests: Sequence[Manifest], node_groups: Sequence[NodeGroup] = ()) -> list[Finding]:
@@ -48,6 +44,7 @@ def validate(manifests: Sequence[Manifest], node_groups: Sequence[NodeGroup] = (
         findings += _as_findings(manifest, _semantic_faults(manifest, labels, node_groups))
     if not findings:
         findings += set_findings(sound)
+        findings += gpu_findings(sound, node_groups) if node_groups else ()
     return list(dict.fromkeys(findings))
 
 
@@ -82,29 +79,17 @@ def _as_findings(manifest: Manifest, faults: Iterable[Fault]) -> Iterator[Findin
 
 def _structural_findings(manifests: Sequence[Manifest]) -> Iterator[Finding]:
     for manifest in manifests:
-        yield from _as_findings(manifest, _structural_faults(manifest))
-
-
-def _structural_faults(manifest: Manifest) -> Iterator[Fault]:
-    for field, wanted in _IDENTITY.items():
-        if not isinstance(manifest.get(field), wanted):
-            yield Fault(
-                field, f"is missing or no {wanted.__name__}", f"Every object needs {', '.join(_IDENTITY)}."
-            )
-            return
-    if "name" not in manifest["metadata"]:
-        yield Fault("metadata.name", "is missing and required", "Name the object.")
-    is_ray = manifest["apiVersion"].startswith(_RAY_GROUP)
-    yield from custom_resource_faults(manifest) if is_ray else core_faults(manifest)
+        yield from _as_findings(manifest, structural_faults(manifest))
 
 
 def _semantic_faults(
     manifest: Manifest, namespace_labels: Mapping[str, str], node_groups: Sequence[NodeGroup]
 ) -> Iterator[Fault]:
     yield from object_faults(manifest)
-    if manifest["apiVersion"].startswith(_RAY_GROUP):
-        yield from operator_faults(manifest)
-    for pod in pods_of(manifest):
+    refusals = list(operator_faults(manifest)) if manifest["apiVersion"].startswith(RAY_GROUP) else []
+    # No pod comes of what the operator refuses.
+    yield from refusals
+    for pod in () if refusals else pods_of(manifest):
         yield from pod_faults(pod)
         yield from pod_security_faults(pod, required_level(namespace_labels, is_ray=pod.is_ray))
         if node_groups:

@@ -1,10 +1,11 @@
 """What validation says of a mistake, and how it ends a synthesis."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 type Manifest = dict[str, Any]
+type Path = tuple[str | int, ...]
 
 
 class Fault(NamedTuple):
@@ -42,6 +43,14 @@ def name_of(manifest: Manifest) -> str:
     known: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
     namespace, name = known.get("namespace"), known.get("name", "without a name")
     return f"{manifest.get('kind', 'object')} {namespace + '/' if namespace else ''}{name}"
+
+
+def every_value(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """A value and all that it contains, each with its path."""
+    yield path, value
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from every_value(item, (*path, key))
 
 
 def join_path(parts: Iterable[str | int]) -> str:

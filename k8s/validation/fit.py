@@ -86,7 +86,7 @@ def _repelled(pod: PodOf, group: NodeGroup) -> Fault:
     )
 
 
-def _requests(pod: PodOf) -> Amounts:
+def requests_of(pod: PodOf) -> Amounts:
     """What the scheduler counts: the sum of the containers, or the largest init container if that is more."""
     total = _sum(pod.spec.get("containers") or [])
     for container in pod.spec.get("initContainers") or []:
@@ -120,7 +120,7 @@ def _shortages(pod: PodOf, group: NodeGroup) -> dict[str, tuple[Fraction, Fracti
     free = _free(group)
     return {
         name: (amount, free.get(name, Fraction(0)))
-        for name, amount in _requests(pod).items()
+        for name, amount in requests_of(pod).items()
         if amount > free.get(name, Fraction(0)) and (name in free or "/" in name)
     }
 
@@ -129,9 +129,9 @@ def _too_large(pod: PodOf, group: NodeGroup) -> Iterator[Fault]:
     for name, (asked, free) in _shortages(pod, group).items():
         yield Fault(
             pod.at("containers[0].resources"),
-            f"the pod asks for {_readable(name, asked)} of {name}; a node of {group.name}"
-            f" ({group.instance_type}) has {_readable(name, free)} left beside the system's own pods",
-            f"Ask for {_readable(name, free)} or less, or choose a larger instance type.",
+            f"the pod asks for {readable(name, asked)} of {name}; a node of {group.name}"
+            f" ({group.instance_type}) has {readable(name, free)} left beside the system's own pods",
+            f"Ask for {readable(name, free)} or less, or choose a larger instance type.",
         )
 
 
@@ -151,7 +151,7 @@ def _pods_a_node(pod: PodOf, group: NodeGroup) -> int:
         return 1
     free = _free(group)
     shares = [
-        floor(free[name] / amount) for name, amount in _requests(pod).items() if amount and name in free
+        floor(free[name] / amount) for name, amount in requests_of(pod).items() if amount and name in free
     ]
     return min(shares, default=group.max_pods)
 
@@ -181,7 +181,7 @@ def _gpus_where_there_are_none(pod: PodOf, groups: Sequence[NodeGroup]) -> Itera
             )
 
 
-def _readable(name: str, amount: Fraction) -> str:
+def readable(name: str, amount: Fraction) -> str:
     if name == "memory":
         return f"{floor(amount / _BYTES_PER_MIB / MIB_PER_GIB)}Gi"
     return f"{float(amount):g}"

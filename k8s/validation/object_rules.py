@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_network
 from typing import Any
 
-from k8s.quantity import parse_quantity
-from k8s.validation.findings import Fault, Manifest, join_path
+from k8s.validation.findings import Fault, Manifest, every_value, join_path
 from k8s.validation.pod_rules import PROTOCOLS, one_of
 
 _LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
@@ -81,16 +80,9 @@ def _labels(manifest: Manifest) -> Iterator[Fault]:
 
 
 def _label_maps(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for path, value in _every_value(manifest, ()):
+    for path, value in every_value(manifest):
         if path and path[-1] in _LABEL_FIELDS and isinstance(value, dict):
             yield join_path(path), value
-
-
-def _every_value(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    yield path, value
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield from _every_value(item, (*path, key))
 
 
 def _size(manifest: Manifest) -> Iterator[Fault]:
@@ -134,7 +126,6 @@ def _claim(manifest: Manifest) -> Iterator[Fault]:
     requests = (manifest["spec"].get("resources") or {}).get("requests") or {}
     if "storage" not in requests:
         yield Fault("spec.resources.requests.storage", "is missing and required", "Give the capacity.")
-    yield from _amounts("spec.resources.requests", requests)
 
 
 def _volume(manifest: Manifest) -> Iterator[Fault]:
@@ -142,21 +133,8 @@ def _volume(manifest: Manifest) -> Iterator[Fault]:
     capacity = manifest["spec"].get("capacity") or {}
     if "storage" not in capacity:
         yield Fault("spec.capacity.storage", "is missing and required", "Give the capacity.")
-    yield from _amounts("spec.capacity", capacity)
     policy = manifest["spec"].get("persistentVolumeReclaimPolicy")
     yield from one_of("spec.persistentVolumeReclaimPolicy", policy, ("Retain", "Delete", "Recycle"))
-
-
-def _quota(manifest: Manifest) -> Iterator[Fault]:
-    yield from _amounts("spec.hard", manifest["spec"].get("hard") or {})
-
-
-def _amounts(path: str, amounts: Mapping[str, Any]) -> Iterator[Fault]:
-    for name, amount in amounts.items():
-        try:
-            parse_quantity(amount)
-        except ValueError as error:
-            yield Fault(f"{path}.{name}", str(error), "Write it like 500m, 2 or 440Gi.")
 
 
 def _network_policy(manifest: Manifest) -> Iterator[Fault]:
@@ -208,7 +186,6 @@ def _disruption_budget(manifest: Manifest) -> Iterator[Fault]:
 _KIND_RULES: Mapping[str, Callable[[Manifest], Iterator[Fault]]] = {
     "PersistentVolume": _volume,
     "PersistentVolumeClaim": _claim,
-    "ResourceQuota": _quota,
     "NetworkPolicy": _network_policy,
     "Service": _service,
     "Job": _job,

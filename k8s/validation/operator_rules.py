@@ -6,6 +6,7 @@ KubeRay ships no admission webhook: a RayCluster that breaks one of these is cre
 import re
 from collections.abc import Iterator
 
+from k8s.operator import cluster_spec_of
 from k8s.validation.findings import Fault, Manifest
 from k8s.validation.ray_cluster_rules import Cluster, cluster_faults
 from k8s.validation.ray_job_rules import Json, job_faults
@@ -13,7 +14,6 @@ from k8s.validation.ray_job_rules import Json, job_faults
 _DNS_1035_LABEL = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
 _MAX_NAME = {"RayCluster": 53, "RayJob": 47, "RayService": 47, "RayCronJob": 36}
 """KubeRay appends suffixes and stays within 63 characters."""
-_CLUSTER_FIELD = {"RayCluster": "", "RayService": "rayClusterConfig", "RayJob": "rayClusterSpec"}
 _CRON_FIELDS = 5
 
 
@@ -21,17 +21,15 @@ def operator_faults(manifest: Manifest) -> Iterator[Fault]:
     """What the operator would refuse in a RayCluster, RayJob, RayService or RayCronJob."""
     kind, spec, metadata = manifest["kind"], manifest["spec"], manifest["metadata"]
     yield from _name_faults(kind, metadata["name"])
-    path = "spec"
     if kind == "RayCronJob":
         yield from _schedule_faults(spec)
-        kind, spec, path = "RayJob", spec["jobTemplate"], "spec.jobTemplate"
+        yield from job_faults(spec["jobTemplate"], "spec.jobTemplate")
     if kind == "RayJob":
-        yield from job_faults(spec, path)
-    field = _CLUSTER_FIELD[kind]
-    cluster = spec.get(field) if field else spec
-    if cluster:
+        yield from job_faults(spec, "spec")
+    found = cluster_spec_of(manifest)
+    if found:
+        path, cluster = found
         annotations = metadata.get("annotations") or {}
-        path = f"{path}.{field}".rstrip(".")
         yield from cluster_faults(Cluster(spec=cluster, path=path, annotations=annotations))
 
 

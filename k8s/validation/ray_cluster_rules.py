@@ -41,13 +41,13 @@ class Group:
 
     @property
     def containers(self) -> list[Json]:
-        containers: list[Json] = self.spec["template"].get("spec", {}).get("containers") or []
+        containers: list[Json] = self.spec["template"]["spec"]["containers"]
         return containers
 
     @property
     def environment(self) -> dict[str, str]:
         """Of the Ray container; a variable without a plain value reads as empty."""
-        variables = (self.containers[0].get("env") or []) if self.containers else []
+        variables = self.containers[0].get("env") or []
         return {variable["name"]: variable.get("value", "") for variable in variables}
 
     @property
@@ -223,13 +223,6 @@ _CLUSTER_RULES: tuple[Callable[[Cluster], Iterator[Fault]], ...] = (
 )
 
 
-def _has_containers(group: Group) -> Iterator[Fault]:
-    if not group.containers:
-        yield Fault(
-            f"{group.path}.template.spec.containers", "no container", "Add the Ray container as the first."
-        )
-
-
 def _one_source_of_resources(group: Group) -> Iterator[Fault]:
     in_params = {"num-cpus", "num-gpus", "memory", "resources"} & set(group.params)
     if in_params and group.spec.get("resources"):
@@ -250,7 +243,6 @@ def _labels_in_their_place(group: Group) -> Iterator[Fault]:
 
 
 _GROUP_RULES: tuple[Callable[[Group], Iterator[Fault]], ...] = (
-    _has_containers,
     _one_source_of_resources,
     _labels_in_their_place,
 )

@@ -166,6 +166,52 @@ CORE_OBJECTS = [
         "is not one of OnFailure, Never",
     ),
     _core(
+        "label key with a space",
+        "ServiceAccount",
+        {"metadata.labels": {"my team": "rl"}},
+        "metadata.labels.my team",
+        "is no label key",
+    ),
+    _core(
+        "namespace that is no label",
+        "ServiceAccount",
+        {"metadata.namespace": "ray.rl"},
+        "metadata.namespace",
+        "no DNS label",
+    ),
+    _core(
+        "no access mode", "PersistentVolumeClaim", {"spec.accessModes": []}, "spec.accessModes", "is empty"
+    ),
+    _core(
+        "claim without a size",
+        "PersistentVolumeClaim",
+        {"spec.resources.requests": {}},
+        "spec.resources.requests.storage",
+        "is missing",
+    ),
+    _core(
+        "volume without a size",
+        "PersistentVolume",
+        {"spec.capacity": {}},
+        "spec.capacity.storage",
+        "is missing",
+    ),
+    _core(
+        "claim in a mode that the volume lacks",
+        "PersistentVolumeClaim",
+        {"spec.accessModes": ["ReadWriteOnce"]},
+        "spec.accessModes",
+        "the volume offers",
+    ),
+    _core(
+        "address block beside a selector",
+        "NetworkPolicy",
+        {"spec.egress[1].to[0].podSelector": {}},
+        "spec.egress[1].to[0]",
+        "stands alone",
+        of="ray",
+    ),
+    _core(
         "namespaced volume",
         "PersistentVolume",
         {"metadata.namespace": "ray"},
@@ -215,6 +261,22 @@ CRD_FIELDS = [
         "does not match",
     ),
     _job("no containers", {f"{WORKER_POD}.containers": REMOVED}, WORKER_POD, "containers is missing"),
+    _job(
+        "empty list of containers", {f"{WORKER_POD}.containers": []}, f"{WORKER_POD}.containers", "is empty"
+    ),
+    _core(
+        "Job's memory that is no quantity",
+        "Job",
+        {"spec.template.spec.containers[0].resources.limits.memory": "128Megs"},
+        "spec.template.spec.containers[0].resources.limits.memory",
+        "no Kubernetes quantity",
+    ),
+    _session(
+        "authentication that is none",
+        {"spec.authOptions.mode": "tokens"},
+        "spec.authOptions.mode",
+        "is not one of disabled, token",
+    ),
     _job(
         "deletion strategy of both generations",
         {
@@ -358,6 +420,140 @@ OPERATOR_RULES = [
         "enableInTreeAutoscaling is off",
     ),
     _job(
+        "Redis by a variable",
+        {f"{HEAD_POD}.containers[0].env[0]": {"name": "RAY_REDIS_ADDRESS", "value": "redis:6379"}},
+        f"{HEAD_POD}.containers[0].env",
+        "RAY_REDIS_ADDRESS is the operator's to set",
+    ),
+    _session(
+        "RocksDB behind its gate",
+        {"spec.gcsFaultToleranceOptions": {"backend": "rocksdb"}},
+        "spec.gcsFaultToleranceOptions.backend",
+        "feature gate GCSFaultToleranceEmbeddedStorage",
+    ),
+    _session(
+        "storage of another backend",
+        {"spec.gcsFaultToleranceOptions": {"redisAddress": "r:1", "storage": {"claimName": "c"}}},
+        "spec.gcsFaultToleranceOptions.storage",
+        "backend rocksdb alone",
+    ),
+    _session(
+        "Kubernetes' tokens without token mode",
+        {"spec.authOptions": {"mode": "disabled", "enableK8sTokenAuth": True}},
+        "spec.authOptions",
+        "mode is not token",
+    ),
+    _session(
+        "two kinds of token",
+        {"spec.authOptions": {"mode": "token", "enableK8sTokenAuth": True, "secretName": "s"}},
+        "spec.authOptions",
+        "exclude each other",
+    ),
+    _job(
+        "Kubernetes' tokens for a job",
+        {"spec.rayClusterSpec.authOptions": {"mode": "token", "enableK8sTokenAuth": True}},
+        "spec.rayClusterSpec.authOptions.enableK8sTokenAuth",
+        "refuses it for a RayJob",
+    ),
+    _session(
+        "autoscaler v2 with pods that restart",
+        {
+            "spec.enableInTreeAutoscaling": True,
+            "spec.headGroupSpec.template.spec.restartPolicy": "Always",
+        },
+        "spec.headGroupSpec.template.spec.restartPolicy",
+        "with autoscaler v2 it must be Never",
+    ),
+    _session(
+        "autoscaler chosen twice",
+        {
+            "spec.enableInTreeAutoscaling": True,
+            "spec.autoscalerOptions": {"version": "v1"},
+            "spec.headGroupSpec.template.spec.containers[0].env[0]": {
+                "name": "RAY_enable_autoscaler_v2",
+                "value": "0",
+            },
+        },
+        "spec.headGroupSpec.template.spec.containers[0].env",
+        "both set",
+    ),
+    _session(
+        "replicas below the lower bound",
+        {"spec.workerGroupSpecs[0].replicas": 1},
+        "spec.workerGroupSpecs[0].replicas",
+        "outside of minReplicas 3",
+    ),
+    _session(
+        "negative bound",
+        {
+            "spec.workerGroupSpecs[0].minReplicas": -1,
+        },
+        "spec.workerGroupSpecs[0]",
+        "must not be negative",
+    ),
+    _job(
+        "deletion rules out of order",
+        {
+            "spec.shutdownAfterJobFinishes": False,
+            "spec.ttlSecondsAfterFinished": 0,
+            "spec.suspend": False,
+            "spec.deletionStrategy": {
+                "deletionRules": [
+                    {"policy": "DeleteCluster", "condition": {"jobStatus": "FAILED", "ttlSeconds": 60}},
+                    {"policy": "DeleteSelf", "condition": {"jobStatus": "FAILED", "ttlSeconds": 10}},
+                ]
+            },
+        },
+        "spec.deletionStrategy.deletionRules",
+        "do not grow",
+    ),
+    _job(
+        "shutdown that deletes nothing",
+        {
+            "spec.deletionStrategy": {
+                "onSuccess": {"policy": "DeleteNone"},
+                "onFailure": {"policy": "DeleteNone"},
+            }
+        },
+        "spec.deletionStrategy",
+        "DeleteNone contradicts",
+    ),
+    _job(
+        "second rule for one condition",
+        {
+            "spec.shutdownAfterJobFinishes": False,
+            "spec.ttlSecondsAfterFinished": 0,
+            "spec.deletionStrategy": {
+                "deletionRules": [
+                    {"policy": "DeleteSelf", "condition": {"jobStatus": "FAILED", "ttlSeconds": 1}},
+                    {"policy": "DeleteSelf", "condition": {"jobStatus": "FAILED", "ttlSeconds": 2}},
+                ]
+            },
+        },
+        "spec.deletionStrategy.deletionRules[1]",
+        "a second DeleteSelf",
+    ),
+    _job(
+        "runtime environment that is no YAML",
+        {"spec.runtimeEnvYAML": "a: [1"},
+        "spec.runtimeEnvYAML",
+        "no YAML map",
+    ),
+    _job(
+        "suspended job that never shuts down",
+        {"spec.shutdownAfterJobFinishes": False, "spec.ttlSecondsAfterFinished": 0, "spec.suspend": True},
+        "spec.suspend",
+        "needs shutdownAfterJobFinishes",
+    ),
+    _job("negative retries", {"spec.backoffLimit": -1}, "spec.backoffLimit", "must not be negative"),
+    _job("no entrypoint", {"spec.entrypoint": " "}, "spec.entrypoint", "is empty"),
+    _job(
+        "selected cluster without its key",
+        {"spec.clusterSelector": {"name": "s"}, "spec.rayClusterSpec": REMOVED},
+        "spec.clusterSelector",
+        "no key ray.io/cluster",
+    ),
+    _job(
         "idle time without the autoscaler",
         {f"{WORKERS}.idleTimeoutSeconds": 60},
         f"{WORKERS}.idleTimeoutSeconds",
@@ -389,6 +585,97 @@ POD_MEANING = [
         {f"{WORKER}.resources.limits.vpc\\.amazonaws\\.com/efa": "2"},
         f"{WORKER}.resources.limits.vpc.amazonaws.com/efa",
         "must equal its request",
+    ),
+    _job(
+        "half a GPU",
+        {
+            f"{WORKER}.resources.limits.nvidia\\.com/gpu": "500m",
+            f"{WORKER}.resources.requests.nvidia\\.com/gpu": "500m",
+        },
+        f"{WORKER}.resources.limits.nvidia.com/gpu",
+        "no whole number of devices",
+    ),
+    _core(
+        "second volume of one name",
+        "Job",
+        {"spec.template.spec.volumes[1]": {"name": "shared", "emptyDir": {}}},
+        "spec.template.spec.volumes[1].name",
+        "second volume",
+    ),
+    _job(
+        "submitter left to KubeRay",
+        {"spec.submitterPodTemplate": REMOVED},
+        f"{SUBMITTER}.securityContext.capabilities",
+        "must drop ALL",
+    ),
+    _core(
+        "second container of one name",
+        "Job",
+        {"spec.template.spec.containers[1]": {"name": "chown", "image": "i"}},
+        "spec.template.spec.containers[1].name",
+        "second container",
+    ),
+    _job(
+        "port beyond the last",
+        {f"{WORKER}.ports[0].containerPort": 70000},
+        f"{WORKER}.ports[0].containerPort",
+        "is no port",
+    ),
+    _job(
+        "pull policy that is none",
+        {f"{WORKER}.imagePullPolicy": "Sometimes"},
+        f"{WORKER}.imagePullPolicy",
+        "is not one of Always",
+    ),
+    _job(
+        "toleration of everything without saying so",
+        {f"{WORKER_POD}.tolerations[0]": {"effect": "NoSchedule"}},
+        f"{WORKER_POD}.tolerations[0].key",
+        "needs operator Exists",
+    ),
+    _job(
+        "toleration that exists with a value",
+        {f"{WORKER_POD}.tolerations[0].operator": "Exists"},
+        f"{WORKER_POD}.tolerations[0].value",
+        "takes no value",
+    ),
+    _core(
+        "privileged container under baseline",
+        "Job",
+        {"spec.template.spec.containers[0].securityContext.privileged": True},
+        "spec.template.spec.containers[0].securityContext.privileged",
+        "is on (baseline)",
+    ),
+    _core(
+        "capability beyond baseline",
+        "Job",
+        {"spec.template.spec.containers[0].securityContext.capabilities.add": ["SYS_ADMIN"]},
+        "spec.template.spec.containers[0].securityContext.capabilities.add",
+        "SYS_ADMIN is beyond baseline",
+    ),
+    _job(
+        "port of the node",
+        {f"{WORKER}.ports[0].hostPort": 8080},
+        f"{WORKER}.ports[0].hostPort",
+        "takes a port of the node",
+    ),
+    _job(
+        "capabilities kept",
+        {f"{WORKER}.securityContext.capabilities": REMOVED},
+        f"{WORKER}.securityContext.capabilities",
+        "must drop ALL",
+    ),
+    _job(
+        "no seccomp profile",
+        {f"{WORKER_POD}.securityContext.seccompProfile": REMOVED},
+        f"{WORKER}.securityContext.seccompProfile",
+        "must be RuntimeDefault",
+    ),
+    _job(
+        "volume that restricted forbids",
+        {f"{WORKER_POD}.volumes[2]": {"name": "ray-logs", "nfs": {"server": "s", "path": "/"}}},
+        f"{WORKER_POD}.volumes[2]",
+        "nfs is no volume of level restricted",
     ),
     _job(
         "misspelt effect of a toleration",
@@ -498,4 +785,38 @@ FIT = [
     ),
 ]
 
-MISTAKES = [*CORE_OBJECTS, *CRD_FIELDS, *OPERATOR_RULES, *POD_MEANING, *FIT]
+TOGETHER = [
+    _session(
+        "job and session at the same time",
+        {"spec.suspend": False},
+        "spec.suspend",
+        "together ask for 12 GPUs of 6",
+    ),
+    _core(
+        "quota below what the job asks for",
+        "ResourceQuota",
+        {"spec.hard.requests\\.nvidia\\.com/gpu": "4"},
+        "spec.hard.requests.nvidia.com/gpu",
+        "4, and the pods of",
+    ),
+    _job(
+        "token Secret that nobody makes",
+        {"spec.rayClusterSpec.authOptions.secretName": "tokens"},
+        "spec.rayClusterSpec.authOptions.secretName",
+        "there is no Secret 'tokens'",
+    ),
+    _job(
+        "priority that is not there",
+        {f"{HEAD_POD}.priorityClassName": "urgent"},
+        f"{HEAD_POD}.priorityClassName",
+        "there is no PriorityClass 'urgent'",
+    ),
+    _job(
+        "service account that is not there",
+        {f"{WORKER_POD}.serviceAccountName": "trainer"},
+        f"{WORKER_POD}.serviceAccountName",
+        "there is no ServiceAccount 'trainer'",
+    ),
+]
+
+MISTAKES = [*CORE_OBJECTS, *CRD_FIELDS, *OPERATOR_RULES, *POD_MEANING, *FIT, *TOGETHER]
