@@ -83,9 +83,13 @@ synth: .build/infrastructure.stamp .build/node.stamp $(CRDS) ## Templates into c
 	$(CDK) synth --quiet --output cdk.out --context environment=$(ENVIRONMENT)
 	$(BIN)/python -m k8s --environment $(ENVIRONMENT) --output dist
 
+.PHONY: docs
+docs: .build/infrastructure.stamp ## docs/settings.md from the settings' own documentation
+	$(BIN)/python -m stacks > docs/settings.md
+
 # --- static checks: what needs no test runner, cheapest first ----------------------------------------------
-.PHONY: check check-python check-scripts check-templates check-security
-check: check-python check-scripts check-templates check-security ## Lint, types, complexity, import rules, templates, manifests
+.PHONY: check check-python check-scripts check-docs check-templates check-security
+check: check-python check-scripts check-docs check-templates check-security ## Lint, types, complexity, import rules, templates, manifests
 
 check-python: .build/infrastructure.stamp
 	$(BIN)/ruff check .
@@ -107,3 +111,6 @@ check-templates: .build/infrastructure.stamp .build/node.stamp $(CRDS)
 
 check-security: .build/infrastructure.stamp
 	$(BIN)/python -m pytest --quiet tests/infra/test_security_rules.py
+
+check-docs: .build/infrastructure.stamp
+	$(BIN)/python -m stacks | diff - docs/settings.md || { echo "stale: make docs" >&2; exit 1; }
