@@ -5,6 +5,7 @@ of the machine, without installing. What is not: gpu-wheels.txt and visgym.txt, 
 (wheels.astral.sh, flashinfer.ai, github.com); tests/unit/test_image_files.py holds them to exact versions.
 """
 
+import json
 import re
 import shlex
 import shutil
@@ -62,3 +63,18 @@ def test_lock_is_what_the_requirements_resolve_to(tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert Path(lock).read_text() == (IMAGE / "requirements.txt").read_text(), "run `make lock`"
+
+
+def test_bill_of_materials_lists_the_environment_it_is_made_of(tmp_path: Path) -> None:
+    """The Dockerfile's own command line, by the locked release of the tool, on uv's small environment."""
+    text = (IMAGE / "Dockerfile").read_text().replace("\\\n", " ")
+    (line,) = re.findall(r"cyclonedx-py [^&\n]+", text)
+    arguments = shlex.split(line)
+    arguments[-1] = str(UV.parent / "python")
+    arguments[arguments.index("--output-file") + 1] = str(tmp_path / "sbom.json")
+    (release,) = re.findall(r"^cyclonedx-bom==\S+", (IMAGE / "requirements.txt").read_text(), re.MULTILINE)
+    run = uv("tool", "run", "--no-config", "--from", release, *arguments)
+    assert run.returncode == 0, run.stderr
+    sbom = json.loads((tmp_path / "sbom.json").read_text())
+    assert sbom["bomFormat"] == "CycloneDX"
+    assert {"pip", "uv"} <= {component["name"] for component in sbom["components"]}
