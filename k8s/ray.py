@@ -52,7 +52,8 @@ class _RayChart(Chart):
     ) -> None:
         labels = {names.PART_OF_LABEL: workload.deployment}
         super().__init__(scope, construct_id, namespace=workload.namespace, labels=labels)
-        queue = {names.QUEUE_LABEL: workload.queue} if workload.queue else {}
+        # Kueue resumes whatever carries the label as soon as the quota allows: only the active one may.
+        queue = {names.QUEUE_LABEL: workload.queue} if workload.queue and not spec["suspend"] else {}
         resource = ApiObject(
             self,
             "resource",

@@ -1,15 +1,18 @@
 """What the charts promise beyond what the snapshots show."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from k8s.props import Active, DashboardLinks, NodeGroup, RayWorkload
 from k8s.quantity import parse_quantity
-from k8s.render import manifests, to_yaml
-from k8s.sizing import TooSmall, free_for_pods
+from k8s.render import build_charts, manifests, to_yaml
+from k8s.sizing import MIB_PER_GIB, TooSmall, free_for_pods
 
 type Rendered = dict[str, list[dict[str, Any]]]
 
@@ -102,15 +105,15 @@ def test_shared_memory_stays_below_the_memory_limit(rendered: Rendered) -> None:
         assert shared_memory < parse_quantity(ray_container(group)["resources"]["limits"]["memory"]) / 2
 
 
-def test_task_governance_labels_every_level(workload: RayWorkload) -> None:
+def test_task_governance_labels_every_level_of_the_active_workload_alone(workload: RayWorkload) -> None:
+    """Kueue would resume a suspended object that carries the label."""
     charts = manifests(replace(workload, queue="hyperpod-ns-rl-localqueue"))
-    cluster = charts["session"][0]
-    levels = [cluster["metadata"], charts["job"][0]["metadata"]]
-    levels += [
-        group["template"]["metadata"]
-        for group in (cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"])
-    ]
+    job, session = charts["job"][0], charts["session"][0]
+    cluster = job["spec"]["rayClusterSpec"]
+    groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
+    levels = [job["metadata"], *(group["template"]["metadata"] for group in groups)]
     assert {level["labels"]["kueue.x-k8s.io/queue-name"] for level in levels} == {"hyperpod-ns-rl-localqueue"}
+    assert "kueue.x-k8s.io/queue-name" not in session["metadata"]["labels"]
 
 
 def test_dashboard_links_reach_the_head_alone(workload: RayWorkload) -> None:
@@ -129,6 +132,26 @@ def test_no_load_balancer_no_node_port_no_mounted_token(rendered: Rendered) -> N
     assert "type: LoadBalancer" not in text
     assert "type: NodePort" not in text
     assert "automountServiceAccountToken: true" not in text
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    vcpus=st.integers(min_value=2, max_value=192),
+    memory_gib=st.integers(min_value=4, max_value=2048),
+    max_pods=st.integers(min_value=4, max_value=250),
+    gpus=st.integers(min_value=1, max_value=8),
+    efa_interfaces=st.integers(min_value=0, max_value=32),
+    count=st.integers(min_value=1, max_value=64),
+)
+def test_on_any_instance_type_the_manifests_are_sound_or_the_type_is_refused(
+    workload: RayWorkload, **shape: Any
+) -> None:
+    """Sizes that the charts choose always pass the judgement of what fits."""
+    workers = replace(workload.workers, **shape)
+    free = free_for_pods(workers)
+    has_room = free.cpu_millicores >= 1000 and free.memory_mib >= 2 * MIB_PER_GIB
+    with nullcontext() if has_room else pytest.raises(TooSmall):
+        build_charts(replace(workload, workers=workers))
 
 
 def test_a_type_without_room_for_ray_is_refused_with_the_numbers(workload: RayWorkload) -> None:
