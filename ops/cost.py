@@ -10,7 +10,7 @@ from typing import Annotated
 import boto3
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from ops import prices
 from ops.output import (
@@ -172,10 +172,13 @@ def _prices(settings: Settings, *, refresh: bool) -> InstancePrices:
 
 
 def _show(result: Estimate, console: Console) -> None:
-    table = Table("component", "$ per hour", "basis", "price", box=None)
-    for line in (*result.instances, *result.services):
-        table.add_row(line.component, f"{line.usd_per_hour:.2f}", line.basis, line.source)
+    lines = (*result.instances, *result.services)
+    table = Table("component", Column("$ per hour", justify="right"), "basis", box=None)
+    for line in lines:
+        table.add_row(line.component, f"{line.usd_per_hour:.2f}", line.basis)
     console.print(table)
+    for source in dict.fromkeys(line.source for line in lines):
+        console.print(f"prices: {source}", highlight=False)
     console.print(
         f"estimate: ${result.usd_per_hour:.2f} per hour with all nodes up, "
         f"${result.idle_usd_per_hour:.2f} with none; ${result.usd_per_run:,.0f} for a run of "

@@ -27,7 +27,23 @@ EXIT_FAILED, EXIT_UNKNOWN = 1, 2
 
 
 def run_checks(context: Context) -> list[Finding]:
-    return [finding for check in CHECKS for finding in check.run(context)]
+    """All checks; without credentials only those that need none, and one finding for the rest."""
+    found = account.CHECKS[0].run(context)
+    signed_in = found[0].status is Status.PASS
+    for check in CHECKS[1:]:
+        if signed_in or not check.needs_credentials:
+            found += check.run(context)
+    if not signed_in:
+        missed = ", ".join(check.name for check in CHECKS if check.needs_credentials)
+        found.append(
+            Finding(
+                check="not-checked",
+                status=Status.UNKNOWN,
+                detail=f"these need credentials: {missed}",
+                remedy="Sign in and repeat.",
+            )
+        )
+    return found
 
 
 def exit_code(findings: list[Finding]) -> int:

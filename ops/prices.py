@@ -14,8 +14,8 @@ from typing import Any
 from stacks.instance_types import INSTANCE_TYPES
 from stacks.settings import Settings
 
-SHIPPED_INSTANCES = "EC2 on-demand, us-east-1, 2026-07-20 (stacks/instance_types.csv)"
-SHIPPED_SERVICES = "list price, us-east-1, noted 2025 (ops/prices.py)"
+SHIPPED_INSTANCES = "instances by EC2 on-demand, us-east-1, 2026-07-20 (stacks/instance_types.csv)"
+SHIPPED_SERVICES = "services by list price, us-east-1, noted 2025 (ops/prices.py)"
 PRICING_REGION = "us-east-1"
 """The Pricing API answers for all regions from here."""
 
@@ -54,7 +54,7 @@ def fetched_prices(settings: Settings, *, pricing: Any) -> InstancePrices:
     """
     types = sorted({group.instance_type for group in settings.instance_groups})
     prices = {name: _fetch(name, region=settings.region, pricing=pricing) for name in types}
-    source = f"EC2 on-demand, {settings.region}, {datetime.now(UTC):%Y-%m-%d} (Pricing API)"
+    source = f"instances by EC2 on-demand, {settings.region}, {datetime.now(UTC):%Y-%m-%d} (Pricing API)"
     return InstancePrices(usd_per_hour=prices, source=source)
 
 

@@ -131,10 +131,9 @@ def _show(payload: Json, console: Console) -> None:
     console.print(f"run {run} is submitted as RayJob {name}; the same --run-id resumes it", highlight=False)
     console.print(f"    watch:     python -m ops status --run-id {run}")
     console.print(f"    log:       python -m ops logs --follow --run-id {run}")
-    console.print(
-        f"    dashboard: kubectl --namespace {payload['namespace']} get rayjob {name} "
-        "--output jsonpath={.status.rayClusterName}, then port-forward service/<that>-head-svc 8265"
-    )
+    kubectl = f"kubectl --namespace {payload['namespace']}"
+    cluster = f"$({kubectl} get rayjob {name} --output jsonpath={{.status.rayClusterName}})"
+    console.print(f"    dashboard: {kubectl} port-forward service/{cluster}-head-svc {names.DASHBOARD_PORT}")
 
 
 # --- the RayCluster that stays ----------------------------------------------------------------------------

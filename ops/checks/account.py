@@ -163,11 +163,11 @@ def base_image(context: Context) -> Iterator[Outcome]:
 
 
 CHECKS = (
-    Check(name="credentials", ask=credentials),
+    Check(name="credentials", ask=credentials, needs_credentials=False),
     Check(name="region", ask=region),
     Check(name="cdk-bootstrap", ask=bootstrap),
     Check(name="caller-permissions", ask=caller_permissions),
     Check(name="deploy-permissions", ask=deploy_permissions),
     Check(name="principals", ask=principals),
-    Check(name="base-image", ask=base_image),
+    Check(name="base-image", ask=base_image, needs_credentials=False),
 )

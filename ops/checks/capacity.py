@@ -178,5 +178,5 @@ CHECKS = (
     Check(name="zones", ask=zones),
     Check(name="zone-offers", ask=zone_offers),
     Check(name="training-plans", ask=training_plans),
-    Check(name="cost-ceiling", ask=cost_ceiling),
+    Check(name="cost-ceiling", ask=cost_ceiling, needs_credentials=False),
 )

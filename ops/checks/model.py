@@ -53,6 +53,7 @@ class Check:
 
     name: str
     ask: Callable[[Context], Iterator[Outcome]]
+    needs_credentials: bool = True
 
     def run(self, context: Context) -> list[Finding]:
         """What AWS refuses or does not answer becomes a finding, never an exception."""

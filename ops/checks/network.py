@@ -121,5 +121,5 @@ def api_access(context: Context) -> Iterator[Outcome]:
 CHECKS = (
     Check(name="network-limits", ask=limits),
     Check(name="lustre-storage", ask=lustre_storage),
-    Check(name="api-access", ask=api_access),
+    Check(name="api-access", ask=api_access, needs_credentials=False),
 )

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 
+from botocore.exceptions import ClientError
+
+from ops.aws import error_code
 from ops.checks.model import Check, Context, Outcome, failed, passed, warning
 from stacks.addon_versions import ADDON_VERSIONS
 from stacks.settings import GrafanaAuthentication
@@ -85,7 +88,27 @@ def identity_center(context: Context) -> Iterator[Outcome]:
         yield passed("the organization's Identity Center instance is visible")
 
 
+def hub_token(context: Context) -> Iterator[Outcome]:
+    """The staging job reads it before the first run; a missing one would show only then."""
+    arn = context.settings.staging.hub_token_secret_arn
+    if arn is None:
+        yield passed("no Hugging Face token is used: the staged sources must be public")
+        return
+    try:
+        secret = context.aws.client("secretsmanager").describe_secret(SecretId=arn)
+    except ClientError as error:
+        if error_code(error) != "ResourceNotFoundException":
+            raise
+        yield failed(f"no secret {arn}", "Create it with the token as its text, or mend the setting.")
+        return
+    if "DeletedDate" in secret:
+        yield failed(f"secret {arn} waits for its deletion", "Restore it: aws secretsmanager restore-secret.")
+    else:
+        yield passed(f"secret {secret['Name']} exists")
+
+
 CHECKS = (
+    Check(name="hub-token", ask=hub_token),
     Check(name="kubernetes-version", ask=kubernetes_version),
     Check(name="addon-versions", ask=addon_versions),
     Check(name="identity-center", ask=identity_center),

@@ -20,6 +20,7 @@ from .aws_stub import ACCOUNT, Answer, Answers, StubbedAws, refusal
 
 NOW = datetime(2026, 12, 1, 16, tzinfo=UTC)
 PLAN = "arn:aws:sagemaker:us-east-2:111122223333:training-plan/ours"
+SECRET = "arn:aws:secretsmanager:us-east-2:111122223333:secret:hub-AbCdEf"
 NOT_FOUND = {"eks.DescribeCluster": refusal("ResourceNotFoundException"), "s3.HeadBucket": refusal("404")}
 
 
@@ -317,6 +318,20 @@ FAULTS: list[tuple[str, dict[str, Answer], dict[str, Any], str, str]] = [
     ),
     ("no Identity Center", {"sso-admin.ListInstances": {"Instances": []}}, SSO, "identity-center", '"saml"'),
     (
+        "no token",
+        {"secretsmanager.DescribeSecret": refusal("ResourceNotFoundException")},
+        {"staging": {"hub_token_secret_arn": SECRET}},
+        "hub-token",
+        "no secret arn:aws:secretsmanager",
+    ),
+    (
+        "token deleted",
+        {"secretsmanager.DescribeSecret": {"Name": "hub", "DeletedDate": NOW}},
+        {"staging": {"hub_token_secret_arn": SECRET}},
+        "hub-token",
+        "restore-secret",
+    ),
+    (
         "stack stuck",
         {"cloudformation.DescribeStacks": stack("maze-grpo-network", "ROLLBACK_COMPLETE")},
         {},
@@ -394,6 +409,20 @@ def test_a_planted_fault_fails_its_check_and_says_what_to_do(
 def test_a_plan_that_fits_passes() -> None:
     found = findings({**GOOD, "sagemaker.DescribeTrainingPlan": plan()}, settings_with(**PLANNED))
     assert preflight.exit_code(found) == 0
+
+
+def test_a_token_that_exists_passes() -> None:
+    answers = {**GOOD, "secretsmanager.DescribeSecret": {"Name": "hub"}}
+    settings = settings_with(staging={"hub_token_secret_arn": SECRET})
+    assert preflight.exit_code(findings(answers, settings)) == 0
+
+
+def test_without_credentials_the_checks_that_need_them_are_one_line() -> None:
+    found = findings({**GOOD, "sts.GetCallerIdentity": NoCredentialsError()}, settings_with())
+    assert [row.check for row in found if row.status is Status.FAIL] == ["credentials"]
+    (missed,) = [row for row in found if row.status is Status.UNKNOWN]
+    assert "instance-quotas" in missed.detail
+    assert {"base-image", "cost-ceiling"} <= {row.check for row in found if row.status is Status.PASS}
 
 
 def test_a_neighbour_with_a_longer_name_is_no_collision() -> None:
