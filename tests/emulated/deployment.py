@@ -69,6 +69,8 @@ class Deployment:
     faults: Faults
     chance: random.Random
     stack: Stack
+    users_of_export: Callable[[str], list[str]]
+    """Export name -> names of the stacks that import it."""
     make_resolver: Callable[[Stack, Template], Resolver]
     _undo: list[_Undo] = field(default_factory=list)
     _superseded: list[StackResource] = field(default_factory=list)
@@ -204,6 +206,10 @@ class Deployment:
             outputs, exports = _outputs(template, resolver)
         except TemplateError as error:
             raise OperationFailed(str(error)) from error
+        for name, value in self.stack.exports.items():
+            users = self.users_of_export(name) if exports.get(name) != value else []
+            if users:
+                raise OperationFailed(f"Export {name} cannot be updated as it is in use by {users}")
         self.stack.outputs, self.stack.exports = outputs, exports
 
     def _clean_up(self, template: Template) -> None:

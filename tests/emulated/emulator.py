@@ -18,6 +18,7 @@ from tests.emulated.account import Account, Resource
 from tests.emulated.backing import Backing
 from tests.emulated.code_build import CodeBuild
 from tests.emulated.custom_resources import CustomResources
+from tests.emulated.driver import Driver
 from tests.emulated.engine import Engine
 from tests.emulated.functions import Functions
 from tests.emulated.handlers import ResourceHandlers
@@ -29,6 +30,7 @@ from tests.emulated.node_functions import NodeFunctions
 from tests.emulated.responses import ResponseInbox
 from tests.emulated.server import CloudFormationServer
 from tests.emulated.services import serve
+from tests.emulated.subject import Assembly
 
 ACCOUNT_ID = "123456789012"
 REPOSITORY = Path(__file__).parents[2]
@@ -54,6 +56,43 @@ class Emulator:
     def client(self, service: str) -> Any:
         """A boto3 client of the emulated account."""
         return _client(service, self.environment["AWS_ENDPOINT_URL"], self.engine.region)
+
+    @property
+    def driver(self) -> Driver:
+        """For runs that ask nothing of the CLI."""
+        return Driver(engine=self.engine)
+
+    def prepare_without_cli(self, assembly: Assembly) -> None:
+        """What `cdk bootstrap` and the CLI's upload of assets leave behind, as far as deployments use it."""
+        s3, bucket = self.client("s3"), f"cdk-hnb659fds-assets-{ACCOUNT_ID}-{self.engine.region}"
+        s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": self.engine.region})
+        self.client("ssm").put_parameter(Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String")
+        for key, content in assembly.files().items():
+            s3.put_object(Bucket=bucket, Key=key, Body=content)
+
+    def left_behind(self) -> list[str]:
+        """Everything that lives without a stack: retained, orphaned, or made by a service or a handler."""
+        owned = {
+            entry.resource.key for stack in self.engine.live_stacks() for entry in stack.resources.values()
+        }
+        unowned = {
+            f"{resource.resource_type} {resource.identity.ref}"
+            for resource in self.account.resources.values()
+            if resource.key not in owned
+        }
+        in_services = {f"{kind} {name}" for kind, name in self._listed() if (kind, name) not in owned}
+        return sorted(unowned | in_services)
+
+    def _listed(self) -> Iterator[tuple[str, str]]:
+        """Type and name of what the services themselves list."""
+        for group in self.client("logs").describe_log_groups()["logGroups"]:
+            yield "AWS::Logs::LogGroup", group["logGroupName"]
+        for bucket in self.client("s3").list_buckets()["Buckets"]:
+            yield "AWS::S3::Bucket", bucket["Name"]
+        for repository in self.client("ecr").describe_repositories()["repositories"]:
+            yield "AWS::ECR::Repository", repository["repositoryName"]
+        for parameter in self.client("ssm").describe_parameters()["Parameters"]:
+            yield "AWS::SSM::Parameter", parameter["Name"]
 
     def cdk(self, *arguments: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
         """Run the CDK CLI; its output is in the error when it fails and `check` is set."""

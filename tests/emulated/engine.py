@@ -134,8 +134,7 @@ class Engine:
                 f"Stack [{stack.name}] cannot be deleted while TerminationProtection is enabled"
             )
         for export in stack.exports:
-            users = [other.name for other in self.live_stacks() if export in other.imports]
-            if users:
+            if users := self._users_of_export(export):
                 raise ValidationError(f"Export {export} cannot be deleted as it is in use by {users}")
         return self._start(stack, self._deployment(stack).delete)
 
@@ -160,8 +159,12 @@ class Engine:
             faults=self.faults,
             chance=random.Random(f"{self.seed}/{self._operations}"),
             stack=stack,
+            users_of_export=self._users_of_export,
             make_resolver=self._resolver,
         )
+
+    def _users_of_export(self, name: str) -> list[str]:
+        return [stack.name for stack in self.live_stacks() if name in stack.imports]
 
     # --- templates ----------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ the rule refuses all the same: a deployment that gets that far has the wrong ord
 
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from ipaddress import ip_network
 from typing import Any
 
 from tests.emulated.account import Account, Resource, generated_ids
@@ -139,6 +140,18 @@ def internet_gateway_is_not_attached(account: Account, resource: Resource) -> st
     return None
 
 
+def subnet_overlaps(account: Account, resource: Resource) -> str | None:
+    """Subnets of a VPC share no address, so that none can be replaced by one of the same range."""
+    if resource.resource_type != "AWS::EC2::Subnet":
+        return None
+    network = ip_network(resource.properties["CidrBlock"])
+    for other in account.of_type("AWS::EC2::Subnet"):
+        same_vpc = other.properties["VpcId"] == resource.properties["VpcId"]
+        if same_vpc and network.overlaps(ip_network(other.properties["CidrBlock"])):
+            return f"InvalidSubnet.Conflict: {network} conflicts with {other.identity.ref}"
+    return None
+
+
 # --- before a deletion --------------------------------------------------------------------------------------
 
 _USERS: Mapping[str, tuple[str, ...]] = {
@@ -236,6 +249,7 @@ BEFORE_CREATE: tuple[Rule, ...] = (
     hyperpod_has_no_network_plugin,
     hyperpod_role_lacks_permissions,
     hyperpod_group_blocks_its_own_traffic,
+    subnet_overlaps,
     file_system_is_unreachable,
     internet_gateway_is_not_attached,
 )
