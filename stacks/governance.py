@@ -1,8 +1,9 @@
 """What every resource of the app has in common: its tag, and how logs are kept."""
 
 import jsii
-from aws_cdk import Aspects, IAspect, RemovalPolicy, Tags
+from aws_cdk import Aspects, CfnResource, IAspect, RemovalPolicy, Tags
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
@@ -18,6 +19,7 @@ def govern(scope: Construct, *, settings: Settings, key: kms.IKey) -> None:
     unencrypted and would stay after every destroy.
     """
     Tags.of(scope).add(names.DEPLOYMENT_TAG, settings.name)
+    Aspects.of(scope).add(_OwnLogGroups())
     Aspects.of(scope).add(
         _LogGroupPolicy(
             key=key,
@@ -25,6 +27,21 @@ def govern(scope: Construct, *, settings: Settings, key: kms.IKey) -> None:
             removal_policy=removal_policy(settings.removal),
         )
     )
+
+
+@jsii.implements(IAspect)
+class _OwnLogGroups:
+    """Gives a log group to each function that has none: those of CDK's custom resource providers.
+
+    Lambda would make the group at the first call, and nobody would ever delete it.
+    """
+
+    def visit(self, node: IConstruct) -> None:
+        if not isinstance(node, CfnResource) or isinstance(node, lambda_.CfnFunction):
+            return
+        if node.cfn_resource_type == "AWS::Lambda::Function":
+            group = logs.LogGroup(node, "LogGroup")
+            node.add_property_override("LoggingConfig", {"LogGroup": group.log_group_name})
 
 
 @jsii.implements(IAspect)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from aws_cdk import Aws, RemovalPolicy
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as s3_deployment
 from constructs import Construct
@@ -41,5 +42,7 @@ class LifecycleScript(Construct):
             sources=[s3_deployment.Source.asset(str(SOURCE))],
             destination_bucket=self.bucket,
             destination_key_prefix=PREFIX,
+            # The group that CDK makes by itself is named after the function, and races with its first call.
+            log_group=logs.LogGroup(self, "UploadLog"),
         )
         self.source_uri = self.bucket.s3_url_for_object(PREFIX)

@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -118,7 +119,9 @@ def emulated_aws(*, folder: Path, region: str, seed: int = 0) -> Iterator[Emulat
     moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     moto.start()
     _host, port = moto.get_host_and_port()
-    emulator = _assemble(folder, f"http://localhost:{port}", region, seed)
+    url = f"http://localhost:{port}"
+    _forget_earlier_runs(url)
+    emulator = _assemble(folder, url, region, seed)
     try:
         yield emulator
     finally:
@@ -127,6 +130,12 @@ def emulated_aws(*, folder: Path, region: str, seed: int = 0) -> Iterator[Emulat
         emulator.functions.close()
         emulator.custom_resources.inbox.close()
         moto.stop()
+
+
+def _forget_earlier_runs(moto_url: str) -> None:
+    """moto's state belongs to the process, not to the server."""
+    request = urllib.request.Request(f"{moto_url}/moto-api/reset", method="POST")  # noqa: S310  loopback
+    urllib.request.urlopen(request, timeout=30).close()  # noqa: S310
 
 
 def _assemble(folder: Path, moto_url: str, region: str, seed: int) -> Emulator:

@@ -149,7 +149,8 @@ def test_retained_resource_outlives_its_stack_and_blocks_its_own_name(driver: Dr
 
 def test_exports_bind_stacks_together(driver: Driver) -> None:
     network = {**NETWORK, "Outputs": {"Vpc": {"Value": {"Ref": "Vpc"}, "Export": {"Name": "vpc"}}}}
-    subnet = {**SUBNET, "Properties": {**SUBNET["Properties"], "VpcId": {"Fn::ImportValue": "vpc"}}}
+    place = {"VpcId": {"Fn::ImportValue": "vpc"}, "CidrBlock": "10.0.9.0/24"}
+    subnet = {**SUBNET, "Properties": {**SUBNET["Properties"], **place}}
     driver.deploy("net", network)
     assert driver.deploy("app", {"Resources": {"Subnet": subnet}}).status == "CREATE_COMPLETE"
     with pytest.raises(ValidationError, match="in use by"):
@@ -161,7 +162,8 @@ def test_exports_bind_stacks_together(driver: Driver) -> None:
 def test_weak_reference_to_a_replaced_resource_is_caught(driver: Driver) -> None:
     network = {**NETWORK, "Outputs": {"Vpc": {"Value": {"Ref": "Vpc"}}}}
     output = {"Fn::GetStackOutput": {"StackName": "net", "OutputName": "Vpc"}}
-    app = {"Resources": {"Subnet": {**SUBNET, "Properties": {**SUBNET["Properties"], "VpcId": output}}}}
+    place = {"VpcId": output, "CidrBlock": "10.0.9.0/24"}
+    app = {"Resources": {"Subnet": {**SUBNET, "Properties": {**SUBNET["Properties"], **place}}}}
     driver.deploy("net", network)
     driver.deploy("app", app)
     driver.deploy("net", with_property(network, "Vpc", CidrBlock="10.1.0.0/16"))
