@@ -153,7 +153,7 @@ def published_mazes(size: int) -> tuple[Maze, ...]:
     )
 
 
-def training_mazes(*, size: int, seed: int, exclude: Sequence[Maze] = ()) -> Iterator[Maze]:
+def training_mazes(*, size: int, seed: int | str, exclude: Sequence[Maze] = ()) -> Iterator[Maze]:
     """Endless training mazes of a run's seed; none has a seed or a layout of the mazes in `exclude`.
 
     Small sizes have few layouts (16 at 5x5, 768 at 7x7): excluding all of them would never yield, so the

@@ -4,17 +4,18 @@ The mixture is the one of the public recipe for VisGym's SFT checkpoint. Because
 above zero does NOT mean solved; solve rates are counted from `Episode.solved` alone.
 """
 
-from dataclasses import dataclass
+from pydantic import BaseModel, ConfigDict, Field
 
 
-@dataclass(frozen=True)
-class RewardWeights:
+class RewardWeights(BaseModel):
     """Shares of the reward; an episode earns between 0 and their sum."""
 
-    task: float = 0.8
-    """For stopping on the target."""
-    format: float = 0.2
-    """Times the share of turns whose answer was well formed."""
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+    task: float = Field(default=0.8, gt=0)
+    """Give what stopping on the target earns."""
+    format: float = Field(default=0.2, ge=0)
+    """Give what an episode of well-formed answers earns; it is paid by the share of such turns."""
 
     def of(self, *, solved: bool, well_formed_turns: int, turns: int) -> float:
         """The reward of one finished episode; an episode without turns earns nothing."""

@@ -1,0 +1,88 @@
+"""A profile that cannot be run as asked is refused at once, with field, value, rule and remedy."""
+
+import pytest
+
+from training.config import PROFILES, JobConfig, load_config, parse_config
+from training.faults import ConfigError
+
+BAD = [
+    # (override, value, words of the message)
+    ("seeds", 1, ["seeds", "is not a known key", "seed"]),
+    ("seed", "one", ["seed = one", "valid integer"]),
+    ("seed", -1, ["seed = -1", "greater than or equal to 0"]),
+    ("seed", 1.5, ["seed = 1.5", "valid integer"]),
+    ("maze", 9, ["maze = 9", "size, max_turns"]),
+    ("maze.size", 8, ["maze.size = 8", "must be odd", "Use 7 or 9."]),
+    ("maze.size", 3, ["maze.size = 3", "greater than or equal to 5", "odd number of cells"]),
+    ("maze.size", 53, ["maze.size = 53", "less than or equal to 51"]),
+    ("maze.sise", 9, ["maze.sise = 9", "is not a known key", "max_turns, size"]),
+    ("maze.max_turns", 0, ["maze.max_turns = 0", "greater than or equal to 1"]),
+    ("maze.max_turns", True, ["maze.max_turns = True", "valid integer"]),
+    ("reward.task", 0.0, ["reward.task = 0.0", "greater than 0"]),
+    ("reward.format", -0.1, ["reward.format = -0.1", "greater than or equal to 0"]),
+    ("reward.bonus", 1.0, ["reward.bonus", "format, task"]),
+    ("evaluation.mazes", 65, ["evaluation.mazes = 65", "less than or equal to 64"]),
+    ("evaluation.temperature", -1.0, ["evaluation.temperature = -1.0"]),
+    ("evaluation.goal_solved_share", 1.1, ["evaluation.goal_solved_share = 1.1"]),
+    ("evaluation.every_steps", 0, ["evaluation.every_steps = 0"]),
+    ("trainer.rollout_workers", 0, ["trainer.rollout_workers = 0", "GPU each"]),
+    ("trainer.rollout_workers", 5, ["mazes_per_step = 12", "5 rollout workers", "Use 10 or 15."]),
+    ("trainer.rollout_workers", 24, ["mazes_per_step = 12", "24 rollout workers", "Use 24."]),
+    ("trainer.checkpoint_every", 0, ["trainer.checkpoint_every = 0"]),
+    ("trainer.kl", 0.1, ["trainer.kl", "is not a known key"]),
+    ("trainer.grpo.steps", 0, ["trainer.grpo.steps = 0"]),
+    ("trainer.grpo.samples_per_maze", 1, ["samples_per_maze = 1", "one alone has no advantage"]),
+    ("trainer.grpo.clip", 1.0, ["trainer.grpo.clip = 1.0", "less than 1"]),
+    ("trainer.grpo.temperature", 0.0, ["trainer.grpo.temperature = 0.0", "greater than 0"]),
+    ("trainer.grpo.learning_rate", 0.0, ["trainer.grpo.learning_rate = 0.0"]),
+    ("trainer.warm_start.solved_share", 2.0, ["trainer.warm_start.solved_share = 2.0"]),
+    ("trainer.policy.channels", 0, ["trainer.policy.channels = 0"]),
+    ("seed.deep", 1, ["seed.deep = 1", "seed is not a section"]),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "words"), BAD, ids=[f"{path}={value}" for path, value, _ in BAD])
+def test_bad_choices_are_refused_with_field_value_rule_and_remedy(path, value, words):
+    with pytest.raises(ConfigError) as refusal:
+        load_config("rehearsal", overrides={path: value})
+    for word in words:
+        assert word in str(refusal.value)
+    assert all(fault.remedy for fault in refusal.value.faults)
+
+
+def test_a_goal_above_what_the_turns_allow_is_refused_with_the_turns_it_needs():
+    with pytest.raises(ConfigError, match="solve 50 of 64 mazes") as refusal:
+        load_config("rehearsal", overrides={"maze.max_turns": 15, "evaluation.goal_solved_share": 0.95})
+    assert "Give at least 17 turns" in str(refusal.value)
+    load_config("rehearsal", overrides={"maze.max_turns": 17, "evaluation.goal_solved_share": 0.95})
+
+
+def test_every_fault_is_reported_at_once():
+    with pytest.raises(ConfigError) as refusal:
+        load_config("smoke", overrides={"seed": -1, "maze.max_turns": 0, "maze.colour": "red"})
+    assert {fault.field for fault in refusal.value.faults} == {"seed", "maze.max_turns", "maze.colour"}
+
+
+def test_an_unknown_profile_names_those_there_are():
+    with pytest.raises(
+        ConfigError, match=r"profile = walk: is not among the profiles. Use one of: .*rehearsal"
+    ):
+        load_config("walk")
+
+
+@pytest.mark.parametrize("profile", sorted(path.stem for path in PROFILES.glob("*.yaml")))
+def test_shipped_profiles_are_valid_and_survive_json(profile):
+    config = load_config(profile)
+    assert config.profile == profile
+    assert JobConfig.model_validate_json(config.model_dump_json()) == config
+
+
+def test_evaluation_mazes_are_the_published_ones_in_order():
+    config = load_config("rehearsal")
+    assert [maze.seed for maze in config.evaluation_mazes()] == list(range(64))
+    assert sum(maze.shortest_turns == 13 for maze in config.evaluation_mazes()) == 50
+
+
+def test_a_config_without_a_profile_name_is_refused():
+    with pytest.raises(ConfigError, match=r"profile = \(missing\): is required. Name the profile"):
+        parse_config({})

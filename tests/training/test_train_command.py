@@ -1,0 +1,114 @@
+"""The whole job as a user starts it: a real Ray, real rollouts and updates, on the smoke profile."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+# Ray refuses socket paths over 107 characters, which pytest's temporary folders can reach.
+ENVIRONMENT = {
+    **{
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("RAY_", "TRAINING_", "SHARED_"))
+    },
+    "OMP_NUM_THREADS": "1",
+    "RAY_TMPDIR": "/tmp",
+}
+DEADLINE_SECONDS = 300
+
+
+def command(shared, run_id, *arguments):
+    base = [sys.executable, "-m", "training", "train", "--run-id", run_id, "--shared-dir", str(shared)]
+    return [*base, "--profile", "smoke", *arguments]
+
+
+def train(shared, run_id, *arguments):
+    return subprocess.run(
+        command(shared, run_id, *arguments),
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+
+
+def results_of(shared, run_id):
+    return json.loads((shared / "runs" / run_id / "results.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="module")
+def finished(shared):
+    run = train(shared, "finished")
+    assert run.returncode == 0, run.stderr
+    return run
+
+
+def test_a_run_is_graded_before_and_after_and_reported(shared, finished):
+    results = results_of(shared, "finished")
+    for moment in ("before", "after"):
+        assert f"{results['evaluation'][moment]['solved']}/16 solved" in finished.stdout
+    assert len(results["progress"]["steps"]) == 2
+    assert any(step["gradient_norm"] > 0 for step in results["progress"]["steps"])
+    assert "<svg" in (shared / "runs" / "finished" / "report.html").read_text()
+
+
+def test_a_finished_run_is_not_run_again(shared, finished):
+    again = train(shared, "finished")
+    assert again.returncode == 0
+    assert "has finished before" in again.stdout
+
+
+def test_another_seed_gives_another_result(shared, finished):
+    assert train(shared, "seed-1", "--set", "seed=1").returncode == 0
+
+    def measured(run_id):
+        return [e["episodes"] for e in results_of(shared, run_id)["progress"]["evaluations"]]
+
+    assert measured("seed-1") != measured("finished")
+
+
+def test_a_terminated_run_goes_on_where_it_was_and_ends_as_if_undisturbed(shared, finished):
+    """The same steps, sampled and learned alike, whether or not the run was cut in two."""
+    steps = ("--set", "trainer.grpo.steps=12")
+    process = subprocess.Popen(
+        command(shared, "cut", *steps), cwd=ROOT, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
+    )
+    first = shared / "runs" / "cut" / "checkpoints" / "step_1"
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not first.exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert "run the same command again to go on" in stderr
+    assert not (shared / "runs" / "cut" / "results.json").exists()
+
+    assert train(shared, "cut", *steps).returncode == 0
+    assert train(shared, "whole", *steps).returncode == 0
+    cut, whole = (results_of(shared, run_id)["progress"] for run_id in ("cut", "whole"))
+    assert len(cut["resumed_from"]) == 1
+    assert [e["episodes"] for e in cut["evaluations"]] == [e["episodes"] for e in whole["evaluations"]]
+    assert [s["loss"] for s in cut["steps"]] == pytest.approx([s["loss"] for s in whole["steps"]])
+
+
+def test_a_wrong_choice_ends_in_a_line_before_any_work(shared):
+    run = train(shared, "wrong", "--set", "maze.size=8")
+    assert run.returncode == 2
+    assert run.stderr.strip() == "maze.size = 8: must be odd. Use 7 or 9."
+    assert not (shared / "runs" / "wrong").exists()

@@ -1,0 +1,35 @@
+"""The plain trainer as a job: actors placed, run done, results and report written."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from training.config import JobConfig
+from training.plain.crew import crew
+from training.plain.loop import run
+from training.provenance import commit, versions
+from training.report import render_report
+from training.results import Results
+from training.run_folder import RunFolder, write_atomically
+
+
+def run_job(config: JobConfig, folder: RunFolder, *, before_work: Callable[[], None]) -> Results:
+    """Do what is left of the run and write its results.
+
+    `before_work` is called once Ray is connected, because connecting replaces signal handlers.
+    """
+    started_at = datetime.now(UTC)
+    with crew(config) as actors:
+        before_work()
+        progress = run(config, folder, actors)
+    results = Results(
+        run_id=folder.run_id,
+        config=config,
+        versions=versions(),
+        commit=commit(),
+        started_at=started_at,
+        finished_at=datetime.now(UTC),
+        progress=progress,
+    )
+    write_atomically(folder.report, render_report(results))
+    write_atomically(folder.results, results.model_dump_json(indent=2))  # last: it says that the run is done
+    return results
