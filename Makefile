@@ -91,10 +91,11 @@ docs: .build/infrastructure.stamp ## docs/settings.md from the settings' own doc
 .PHONY: check check-python check-scripts check-docs check-templates check-security
 check: check-python check-scripts check-docs check-templates check-security ## Lint, types, complexity, import rules, templates, manifests
 
-check-python: .build/infrastructure.stamp
+check-python: .build/infrastructure.stamp .build/training.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy app.py stacks k8s ops
+	$(BIN)/mypy --python-executable $(TRAINING_BIN)/python -p training
 	$(BIN)/lint-imports --no-logo
 
 check-scripts: .build/infrastructure.stamp
