@@ -399,9 +399,21 @@ def parse_settings(environment: Mapping[str, Any]) -> Settings:
         raise SettingsError(faults_of(error, Settings)) from error
 
 
+def _unreadable(path: Path, error: Exception) -> Fault:
+    return Fault(
+        field=path.name,
+        value=f"{type(error).__name__}: {error}",
+        rule="must be a JSON file with an object at context.environments",
+        remedy="Compare with the repository's own file.",
+    )
+
+
 def load_settings(environment: str = DEFAULT_ENVIRONMENT, path: Path = CDK_JSON) -> Settings:
     """Read one environment of cdk.json. Raises SettingsError when it is missing or cannot be deployed."""
-    environments = json.loads(path.read_text(encoding="utf-8"))["context"]["environments"]
+    try:
+        environments = json.loads(path.read_text(encoding="utf-8"))["context"]["environments"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SettingsError([_unreadable(path, error)]) from error
     if environment not in environments:
         raise SettingsError(
             [

@@ -1,11 +1,15 @@
 """Settings: what is accepted, and one table of what is refused and how."""
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from stacks.faults import SettingsError
@@ -271,6 +275,37 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
     path = tmp_path / "cdk.json"
     path.write_text(json.dumps({"context": {"environments": {"mine": walkthrough(("name", "mine"))}}}))
     assert load_settings("mine", path).name == "mine"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"context": {}}', None])
+def test_a_file_that_holds_no_environments_is_refused_in_one_line(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "cdk.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(SettingsError, match=r"cdk\.json = .*context\.environments") as error:
+        load_settings("walkthrough", path)
+    assert len(str(error.value).splitlines()) == 1
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def paths(value: Any, prefix: str = "") -> Iterator[str]:
+    items = enumerate(value) if isinstance(value, list) else value.items()
+    for key, inner in items:
+        yield f"{prefix}{key}"
+        if isinstance(inner, list | dict):
+            yield from paths(inner, f"{prefix}{key}.")
+
+
+@given(path=st.sampled_from(sorted(paths(ENVIRONMENTS["walkthrough"]))), value=JSON)
+def test_any_value_anywhere_is_accepted_or_refused_and_never_a_traceback(path: str, value: Any) -> None:
+    with suppress(SettingsError):
+        assert parse_settings(walkthrough((path, value))).name
 
 
 def test_settings_do_not_change_afterwards() -> None:
