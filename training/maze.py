@@ -339,10 +339,14 @@ class MazeEnvironment:
         """Whether the episode has ended."""
         return self.stop_reason is not None
 
+    @property
+    def left_target(self) -> bool:
+        """Whether the agent has stepped on the target and off it again; the picture shows it."""
+        return self.agent != self.maze.target and any(t.cell == self.maze.target for t in self._turns)
+
     def observe(self) -> Frame:
         """The picture of the present state."""
-        left_target = self.agent != self.maze.target and any(t.cell == self.maze.target for t in self._turns)
-        return render(self.maze, self.agent, left_target=left_target)
+        return render(self.maze, self.agent, left_target=self.left_target)
 
     def step(self, answer: str) -> Turn:
         """Play one turn. Raises RuntimeError when the episode has already ended."""
