@@ -1,5 +1,6 @@
-"""The walkthrough's workload as props, and snapshots as YAML files."""
+"""The walkthrough's workload as props, snapshots as YAML files, and figures that a run prints at its end."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,6 +9,19 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from k8s.props import NodeGroup, RayWorkload, SharedStorage, StagedArtifact, Taint, TrainingRun
 from k8s.render import manifests
+
+_MEASURED = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture(scope="session")
+def measured(pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """Takes a line for the end of the run, where figures are seen without looking for them."""
+    return pytestconfig.stash.setdefault(_MEASURED, []).append
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for line in config.stash.get(_MEASURED, []):
+        terminalreporter.write_line(f"measured: {line}")
 
 
 class YamlFile(SingleFileSnapshotExtension):

@@ -8,7 +8,7 @@ GPUs as the trainer does, three bundles of two on different nodes; the real pack
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,9 @@ def job(rendered: dict[str, list[Manifest]]) -> Manifest:
 
 
 @pytest.fixture(scope="module")
-def cluster(job: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRay]:
+def cluster(
+    job: Manifest, tmp_path_factory: pytest.TempPathFactory, measured: Callable[[str], None]
+) -> Iterator[LocalRay]:
     """The manifest's cluster, whose driver finds the stand-in in its working directory."""
     folder = tmp_path_factory.mktemp("replay")
     (folder / "training").mkdir()
@@ -56,10 +58,10 @@ def cluster(job: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         with local_ray(manifest=job, options=Options(ray=RAY, logs=folder)) as running:
-            print(f"replay: {len(running.nodes)} nodes up in {time.monotonic() - start:.0f} s")
+            measured(f"replay: {len(running.nodes)} nodes up in {time.monotonic() - start:.0f} s")
             yield running
     memory_gib = running.family.peak_rss_bytes / 2**30
-    print(f"replay: {time.monotonic() - start:.0f} s in all, at most {memory_gib:.1f} GiB resident")
+    measured(f"replay: {time.monotonic() - start:.0f} s in all, at most {memory_gib:.1f} GiB resident")
 
 
 def test_the_entrypoint_gets_two_gpus_on_each_of_three_nodes(cluster: LocalRay, job: Manifest) -> None:

@@ -161,7 +161,7 @@ def test_the_command_checks_the_fit_for_an_environment(objects: list[Manifest], 
 
 
 def test_the_walkthroughs_manifests_are_judged_within_five_seconds(
-    objects: list[Manifest], tmp_path: Path
+    objects: list[Manifest], tmp_path: Path, measured: Callable[[str], None]
 ) -> None:
     """The whole command in a new process, imports included; CPU time, for the machine may be busy."""
     path = tmp_path / "workload.yaml"
@@ -171,5 +171,5 @@ def test_the_walkthroughs_manifests_are_judged_within_five_seconds(
     subprocess.run(command, check=False, capture_output=True)
     seconds, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(f"validation of {len(objects)} objects: {seconds:.1f} s, {cpu_seconds:.1f} s of CPU")
+    measured(f"validation of {len(objects)} objects: {seconds:.1f} s, {cpu_seconds:.1f} s of CPU")
     assert cpu_seconds < 5
