@@ -6,7 +6,6 @@ from aws_cdk import Stack
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from stacks.addressing import needed_addresses, plan_subnets
 from stacks.encryption_key import EncryptionKey
 from stacks.interface_endpoints import InterfaceEndpoints
 from stacks.node_security_group import NodeSecurityGroup
@@ -31,13 +30,7 @@ class NetworkStack(Stack):
             self,
             "Network",
             cidr=str(network.vpc_cidr),
-            plan=plan_subnets(
-                vpc=network.vpc_cidr,
-                zones=len(network.control_plane_zone_ids),
-                addresses=needed_addresses(
-                    pod_addresses=settings.pod_addresses, growth_factor=network.growth_factor
-                ),
-            ),
+            plan=settings.subnet_plan,
             zone_ids=network.control_plane_zone_ids,
             node_zone_id=network.hyperpod_zone_id,
             flow_logs=logs.LogGroup(self, "FlowLogs"),

@@ -8,7 +8,6 @@ from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
 from stacks.addon_versions import ADDON_VERSIONS
-from stacks.addressing import needed_addresses, plan_subnets
 from stacks.faults import Fault
 from stacks.regions import REGIONS
 
@@ -126,13 +125,7 @@ def _subnets_fit(settings: Settings) -> Iterator[Fault]:
         )
         return
     try:
-        plan_subnets(
-            vpc=network.vpc_cidr,
-            zones=len(network.control_plane_zone_ids),
-            addresses=needed_addresses(
-                pod_addresses=settings.pod_addresses, growth_factor=network.growth_factor
-            ),
-        )
+        _ = settings.subnet_plan
     except ValueError as error:
         yield Fault(
             field="network.vpc_cidr",

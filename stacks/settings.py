@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from stacks.addressing import SubnetPlan, needed_addresses, plan_subnets
 from stacks.faults import Fault, SettingsError, faults_of
 from stacks.instance_types import INSTANCE_TYPES, InstanceType
 from stacks.rules import broken_rules
@@ -386,6 +387,16 @@ class Settings(Section):
     def pod_addresses(self) -> int:
         """Addresses of the VPC that today's nodes and their pods may take."""
         return sum(group.instance_count * group.type.ipv4_per_interface for group in self.instance_groups)
+
+    @property
+    def subnet_plan(self) -> SubnetPlan:
+        """How the VPC is divided. Raises ValueError with the numbers when a part does not fit."""
+        network = self.network
+        return plan_subnets(
+            vpc=network.vpc_cidr,
+            zones=len(network.control_plane_zone_ids),
+            addresses=needed_addresses(pod_addresses=self.pod_addresses, growth_factor=network.growth_factor),
+        )
 
     def group(self, name: str) -> InstanceGroup:
         return next(group for group in self.instance_groups if group.name == name)
