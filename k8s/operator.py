@@ -121,7 +121,7 @@ def ray_nodes(manifest: Json) -> Iterator[ExpandedPod]:
         return
     yield _node(cluster, Role.HEAD, cluster.spec["headGroupSpec"], f"{cluster.path}.headGroupSpec", 1)
     for index, group in enumerate(cluster.spec.get("workerGroupSpecs", [])):
-        replicas = group.get("replicas", 0) * group.get("numOfHosts", 1)
+        replicas = _replicas(group) * group.get("numOfHosts", 1)
         yield _node(cluster, Role.WORKER, group, f"{cluster.path}.workerGroupSpecs[{index}]", replicas)
 
 
@@ -198,6 +198,13 @@ def _node(cluster: _Cluster, role: Role, group: Json, path: str, replicas: int) 
         start_params=params,
         pod={"apiVersion": "v1", "kind": "Pod", **pod},
     )
+
+
+def _replicas(group: Json) -> int:
+    """What the operator makes of the wish: within the bounds, and none while the group is suspended."""
+    lowest, highest = int(group.get("minReplicas", 0)), int(group.get("maxReplicas", 2**31 - 1))
+    wanted = int(group.get("replicas", lowest))
+    return 0 if group.get("suspend") else max(lowest, min(wanted, highest))
 
 
 def _start_params(cluster: _Cluster, role: Role, group: Json, resources: Json) -> dict[str, str]:

@@ -29,8 +29,14 @@ def operator_faults(manifest: Manifest) -> Iterator[Fault]:
     found = cluster_spec_of(manifest)
     if found:
         path, cluster = found
-        annotations = metadata.get("annotations") or {}
-        yield from cluster_faults(Cluster(spec=cluster, path=path, annotations=annotations))
+        yield from cluster_faults(
+            Cluster(
+                spec=cluster,
+                path=path,
+                annotations=metadata.get("annotations") or {},
+                is_made_for_another=kind != "RayCluster",
+            )
+        )
 
 
 def _name_faults(kind: str, name: str) -> Iterator[Fault]:

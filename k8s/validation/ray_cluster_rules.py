@@ -64,6 +64,8 @@ class Cluster:
     path: str
     annotations: Mapping[str, str]
     """Of the object that holds the spec."""
+    is_made_for_another: bool
+    """The spec belongs to a job or a service."""
 
     @property
     def head(self) -> Group:
@@ -152,6 +154,17 @@ def _redis_settings(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+def _redis_parameters(cluster: Cluster) -> Iterator[Fault]:
+    has_options = bool(cluster.spec.get("gcsFaultToleranceOptions"))
+    refused = {"redis-username": True, "redis-password": has_options}
+    for name in (name for name, is_refused in refused.items() if is_refused and name in cluster.head.params):
+        yield Fault(
+            f"{cluster.head.path}.rayStartParams.{name}",
+            "the operator refuses it here",
+            "Use gcsFaultToleranceOptions, from a Secret.",
+        )
+
+
 def _fault_tolerance_backend(cluster: Cluster) -> Iterator[Fault]:
     options = cluster.spec.get("gcsFaultToleranceOptions") or {}
     path, is_rocksdb = f"{cluster.path}.gcsFaultToleranceOptions", options.get("backend") == "rocksdb"
@@ -203,23 +216,53 @@ def _autoscaler_only(cluster: Cluster) -> Iterator[Fault]:
     if cluster.autoscaler_is_v2:
         return
     for group in cluster.workers:
-        for field in ("idleTimeoutSeconds", "priority"):
-            if group.spec.get(field) is not None:
-                yield Fault(
-                    f"{group.path}.{field}",
-                    "only autoscaler v2 reads it, and the operator refuses it otherwise",
-                    "Remove it, or set enableInTreeAutoscaling and autoscalerOptions.version: v2.",
-                )
+        wanted = {
+            "idleTimeoutSeconds": group.spec.get("idleTimeoutSeconds") is not None,
+            "priority": bool(group.spec.get("priority")),
+        }
+        for field in (field for field, is_set in wanted.items() if is_set):
+            yield Fault(
+                f"{group.path}.{field}",
+                "only autoscaler v2 reads it, and the operator refuses it otherwise",
+                "Remove it, or set enableInTreeAutoscaling and autoscalerOptions.version: v2.",
+            )
+
+
+def _idle_times(cluster: Cluster) -> Iterator[Fault]:
+    options = cluster.spec.get("autoscalerOptions") or {}
+    places = {f"{cluster.path}.autoscalerOptions": options, **{g.path: g.spec for g in cluster.workers}}
+    for path, spec in places.items():
+        if spec.get("idleTimeoutSeconds", 0) < 0:
+            yield Fault(f"{path}.idleTimeoutSeconds", "must not be negative", "Use 0 or more.")
+
+
+def _suspended_workers(cluster: Cluster) -> Iterator[Fault]:
+    for group in cluster.workers:
+        if cluster.autoscales and group.spec.get("suspend"):
+            yield Fault(f"{group.path}.suspend", "excluded by the autoscaler", "Remove one of the two.")
+
+
+def _upgrade_strategy(cluster: Cluster) -> Iterator[Fault]:
+    if cluster.is_made_for_another and (cluster.spec.get("upgradeStrategy") or {}).get("type"):
+        yield Fault(
+            f"{cluster.path}.upgradeStrategy",
+            "only a RayCluster of its own may have one",
+            "Remove it: the job or service decides how its cluster changes.",
+        )
 
 
 _CLUSTER_RULES: tuple[Callable[[Cluster], Iterator[Fault]], ...] = (
     _authentication,
     _gated_features,
     _redis_settings,
+    _redis_parameters,
     _fault_tolerance_backend,
     _autoscaling,
     _worker_bounds,
     _autoscaler_only,
+    _idle_times,
+    _suspended_workers,
+    _upgrade_strategy,
 )
 
 

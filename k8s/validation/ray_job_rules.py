@@ -50,15 +50,30 @@ def _where_it_runs(spec: Json) -> Iterator[Fault]:
 def _limits_of_a_selected_cluster(spec: Json) -> Iterator[Fault]:
     if not spec.get("clusterSelector"):
         return
+    policies = _deletion_policies(spec)
     refused = {
         "suspend": bool(spec.get("suspend")),
         "backoffLimit": spec.get("backoffLimit", 0) > 0,
         "submissionMode": spec.get("submissionMode") == "SidecarMode",
+        "deletionStrategy": bool({"DeleteCluster", "DeleteWorkers"} & policies),
     }
     for field in (field for field, is_set in refused.items() if is_set):
         yield Fault(
             field, f"{spec[field]} is refused beside clusterSelector", "Remove it, or use rayClusterSpec."
         )
+
+
+def _deletion_policies(spec: Json) -> set[str]:
+    """Every policy of the strategy, by rules or by outcome."""
+    strategy = spec.get("deletionStrategy") or {}
+    outcomes = [strategy.get("onSuccess") or {}, strategy.get("onFailure") or {}]
+    return {rule.get("policy", "") for rule in [*outcomes, *(strategy.get("deletionRules") or [])]}
+
+
+def _workers_of_an_autoscaler(spec: Json) -> Iterator[Fault]:
+    autoscales = (spec.get("rayClusterSpec") or {}).get("enableInTreeAutoscaling")
+    if autoscales and "DeleteWorkers" in _deletion_policies(spec):
+        yield Fault("deletionStrategy", "DeleteWorkers is excluded by the autoscaler", "Use DeleteCluster.")
 
 
 def _clean_up(spec: Json) -> Iterator[Fault]:
@@ -77,7 +92,7 @@ def _clean_up(spec: Json) -> Iterator[Fault]:
             "excluded by shutdownAfterJobFinishes",
             "Remove shutdownAfterJobFinishes and let the rules say when the cluster goes.",
         )
-    if shuts_down and "DeleteNone" in str(strategy):
+    if shuts_down and "DeleteNone" in _deletion_policies(spec):
         yield Fault("deletionStrategy", "DeleteNone contradicts shutdownAfterJobFinishes", "Drop one.")
 
 
@@ -175,6 +190,7 @@ def _submits_by_itself(spec: Json) -> bool:
 _JOB_RULES: tuple[Callable[[Json], Iterator[Fault]], ...] = (
     _where_it_runs,
     _limits_of_a_selected_cluster,
+    _workers_of_an_autoscaler,
     _clean_up,
     _deletion_rules,
     _modes,

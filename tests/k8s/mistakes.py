@@ -432,6 +432,60 @@ OPERATOR_RULES = [
         "feature gate GCSFaultToleranceEmbeddedStorage",
     ),
     _session(
+        "Redis user among the start parameters",
+        {"spec.headGroupSpec.rayStartParams.redis-username": "me"},
+        "spec.headGroupSpec.rayStartParams.redis-username",
+        "refuses it here",
+    ),
+    _job(
+        "upgrade strategy inside a job",
+        {"spec.rayClusterSpec.upgradeStrategy": {"type": "Recreate"}},
+        "spec.rayClusterSpec.upgradeStrategy",
+        "RayCluster of its own",
+    ),
+    _session(
+        "negative idle time",
+        {"spec.enableInTreeAutoscaling": True, "spec.autoscalerOptions": {"idleTimeoutSeconds": -1}},
+        "spec.autoscalerOptions.idleTimeoutSeconds",
+        "must not be negative",
+    ),
+    _session(
+        "suspended workers under the autoscaler",
+        {"spec.enableInTreeAutoscaling": True, "spec.workerGroupSpecs[0].suspend": True},
+        "spec.workerGroupSpecs[0].suspend",
+        "excluded by the autoscaler",
+    ),
+    _job(
+        "workers deleted under the autoscaler",
+        {
+            "spec.rayClusterSpec.enableInTreeAutoscaling": True,
+            "spec.shutdownAfterJobFinishes": False,
+            "spec.ttlSecondsAfterFinished": 0,
+            "spec.deletionStrategy": {
+                "onSuccess": {"policy": "DeleteWorkers"},
+                "onFailure": {"policy": "DeleteSelf"},
+            },
+        },
+        "spec.deletionStrategy",
+        "excluded by the autoscaler",
+    ),
+    _job(
+        "deletion of a selected cluster",
+        {
+            "spec.clusterSelector": {"ray.io/cluster": "s"},
+            "spec.rayClusterSpec": REMOVED,
+            "spec.backoffLimit": 0,
+            "spec.shutdownAfterJobFinishes": False,
+            "spec.ttlSecondsAfterFinished": 0,
+            "spec.deletionStrategy": {
+                "onSuccess": {"policy": "DeleteCluster"},
+                "onFailure": {"policy": "DeleteSelf"},
+            },
+        },
+        "spec.deletionStrategy",
+        "refused beside clusterSelector",
+    ),
+    _session(
         "storage of another backend",
         {"spec.gcsFaultToleranceOptions": {"redisAddress": "r:1", "storage": {"claimName": "c"}}},
         "spec.gcsFaultToleranceOptions.storage",

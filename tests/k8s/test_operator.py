@@ -126,6 +126,24 @@ def test_the_token_comes_from_the_named_secret_everywhere(job: Manifest) -> None
         assert token["valueFrom"]["secretKeyRef"] == {"name": "maze-grpo-session", "key": "auth_token"}
 
 
+@pytest.mark.parametrize(
+    ("group", "replicas"),
+    [
+        ({"replicas": 2}, 2),
+        ({"replicas": 1, "minReplicas": 3, "maxReplicas": 4}, 3),
+        ({"replicas": 9, "minReplicas": 3, "maxReplicas": 4}, 4),
+        ({"replicas": 2, "numOfHosts": 4}, 8),
+        ({"replicas": 2, "suspend": True}, 0),
+    ],
+)
+def test_replicas_stay_within_their_bounds(
+    bare_cluster: Manifest, group: dict[str, Any], replicas: int
+) -> None:
+    bare_cluster["spec"]["workerGroupSpecs"][0] |= group
+    _, worker = ray_nodes(bare_cluster)
+    assert worker.replicas == replicas
+
+
 def test_a_command_of_the_manifest_runs_before_ray(bare_cluster: Manifest) -> None:
     container = bare_cluster["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
     container["command"] = ["echo", "hello"]
