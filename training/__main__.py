@@ -13,8 +13,8 @@ import yaml
 
 from training.config import JobConfig, load_config
 from training.evaluation import POLICIES, PolicyName, play
+from training.evaluation_sets import EVALUATION_SETS
 from training.faults import ConfigError, JobError
-from training.maze import EASY_SIZE, PUBLISHED_SEEDS, maze_for
 from training.report import render_report
 from training.results import evaluation_of
 from training.rewards import RewardWeights
@@ -68,16 +68,17 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PATH=VALUE",
         help="change a choice of the profile, as --set seed=3 or --set trainer.grpo.steps=10",
     )
+    train.add_argument("--dry-run", action="store_true", help="check everything, print the resolved config")
     train.set_defaults(command=_train)
 
     evaluate = commands.add_parser(
         "evaluate",
-        help="play the 64 fixed mazes with a policy that needs no model",
+        help="play a set of fixed mazes with a policy that needs no model",
         epilog="example: python -m training evaluate --policy oracle --max-turns 15",
     )
     evaluate.add_argument("--policy", required=True, type=PolicyName, choices=list(PolicyName))
-    evaluate.add_argument("--size", type=int, default=EASY_SIZE, help="9 is easy, 11 hard (default: 9)")
-    evaluate.add_argument("--max-turns", type=int, default=20, help="turns an episode may take (default: 20)")
+    evaluate.add_argument("--set", default="easy-64", choices=list(EVALUATION_SETS), help="default: easy-64")
+    evaluate.add_argument("--max-turns", type=int, help="turns an episode may take (default: the set's own)")
     evaluate.add_argument("--seed", type=int, default=0, help="for what the policy draws (default: 0)")
     evaluate.add_argument("--json", action="store_true", help="print everything measured, as JSON")
     evaluate.set_defaults(command=_evaluate)
@@ -112,6 +113,9 @@ def _override(text: str) -> tuple[str, Any]:
 def _train(options: argparse.Namespace) -> int:
     config = load_config(options.profile, overrides=dict(options.set))
     folder = RunFolder(shared=options.shared_dir.resolve(), run_id=options.run_id)
+    if options.dry_run:
+        print(yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False), end="")
+        return 0
     folder.claim(config)
     if done := folder.finished():
         print(f"{folder.run_id} has finished before: {done.after.summary()}\nReport: {folder.report}")
@@ -148,14 +152,14 @@ def _interrupted(folder: RunFolder, code: int) -> int:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    mazes = [maze_for(size=options.size, seed=seed) for seed in PUBLISHED_SEEDS]
-    episodes = play(mazes, policy=POLICIES[options.policy], max_turns=options.max_turns, seed=options.seed)
+    chosen = EVALUATION_SETS[options.set]
+    max_turns = options.max_turns or chosen.max_turns
+    episodes = play(chosen.mazes, policy=POLICIES[options.policy], max_turns=max_turns, seed=options.seed)
     evaluation = evaluation_of(
-        episodes, step=0, max_turns=options.max_turns, temperature=0.0, weights=RewardWeights()
+        episodes, step=0, max_turns=max_turns, temperature=0.0, weights=RewardWeights()
     )
-    print(
-        evaluation.model_dump_json(indent=2) if options.json else f"{options.policy}: {evaluation.summary()}"
-    )
+    line = f"{options.policy} on {chosen.name}: {evaluation.summary()}"
+    print(evaluation.model_dump_json(indent=2) if options.json else line)
     return 0
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, computed_field
 from training.config import JobConfig
 from training.maze import Cell, Episode, StopReason
 from training.rewards import RewardWeights
-from training.statistics import Interval, wilson_interval
+from training.statistics import Interval, PairedComparison, compare_paired, wilson_interval
 
 
 class Record(BaseModel):
@@ -201,7 +201,17 @@ class Results(Record):
     @property
     def evaluation(self) -> dict[str, Any]:
         """The headline: the fixed mazes before and after training."""
-        return {"before": _headline(self.before), "after": _headline(self.after)}
+        return {
+            "before": _headline(self.before),
+            "after": _headline(self.after),
+            "paired": self.paired,
+        }
+
+    @property
+    def paired(self) -> PairedComparison:
+        """Before against after, maze by maze."""
+        episodes = zip(self.before.episodes, self.after.episodes, strict=True)
+        return compare_paired((before.solved, after.solved) for before, after in episodes)
 
     @property
     def before(self) -> Evaluation:

@@ -83,6 +83,8 @@ def test_results_survive_json_and_lead_with_the_headline(results):
     headline = results.model_dump(mode="json")["evaluation"]
     assert headline["after"]["solved"] == 64
     assert headline["before"]["solved"] == results.before.solved
+    assert headline["paired"]["gained"] == 64 - results.before.solved
+    assert headline["paired"]["lost"] == 0
     assert headline["before"]["interval_95"]["low"] == pytest.approx(results.before.interval_95.low)
 
 

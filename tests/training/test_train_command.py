@@ -9,6 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
+
+from training.config import load_config, parse_config
 
 ROOT = Path(__file__).parent.parent.parent
 # Ray refuses socket paths over 107 characters, which pytest's temporary folders can reach.
@@ -105,6 +108,15 @@ def test_a_terminated_run_goes_on_where_it_was_and_ends_as_if_undisturbed(shared
     assert len(cut["resumed_from"]) == 1
     assert [e["episodes"] for e in cut["evaluations"]] == [e["episodes"] for e in whole["evaluations"]]
     assert [s["loss"] for s in cut["steps"]] == pytest.approx([s["loss"] for s in whole["steps"]])
+
+
+def test_a_dry_run_prints_the_resolved_config_and_touches_nothing(shared):
+    run = train(shared, "dry", "--dry-run", "--set", "seed=4")
+    assert run.returncode == 0
+    resolved = yaml.safe_load(run.stdout)
+    assert resolved["seed"] == 4
+    assert parse_config(resolved) == load_config("smoke", overrides={"seed": 4})
+    assert not (shared / "runs" / "dry").exists()
 
 
 def test_a_wrong_choice_ends_in_a_line_before_any_work(shared):

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from training.actions import ACTIONS
 from training.config import JobConfig
+from training.evaluation_sets import mazes_never_trained_on
 from training.maze import FEEDBACK_DONE, Maze, best_action, render, training_mazes
 from training.plain.policy import END, START, TOKENS, Policy, process_images
 
@@ -34,7 +35,9 @@ class Imitation:
             self._optimizer, start_factor=1 / WARMUP_STEPS, total_iters=WARMUP_STEPS
         )
         source = training_mazes(
-            size=config.maze.size, seed=f"{config.seed} warm start", exclude=config.evaluation_mazes()
+            size=config.maze.size,
+            seed=f"{config.seed} warm start",
+            exclude=mazes_never_trained_on(config.maze.size),
         )
         mazes = list(itertools.islice(source, self._config.mazes))
         places = [self._open_cell(maze) for maze in mazes]

@@ -16,6 +16,7 @@ from statistics import fmean
 from tqdm import tqdm
 
 from training.config import JobConfig
+from training.evaluation_sets import mazes_never_trained_on
 from training.faults import JobError
 from training.maze import HELD_OUT_SEEDS, Episode, Maze, maze_for, training_mazes
 from training.plain.advantages import group_advantages
@@ -101,7 +102,9 @@ def _grpo_step(config: JobConfig, crew: Crew, step: int) -> StepMetrics:
 def _mazes_of(config: JobConfig, step: int) -> Iterator[Maze]:
     """The training mazes of a step: a function of seed and step, so a resumed run sees the same ones."""
     source = training_mazes(
-        size=config.maze.size, seed=f"{config.seed} step {step}", exclude=config.evaluation_mazes()
+        size=config.maze.size,
+        seed=f"{config.seed} step {step}",
+        exclude=mazes_never_trained_on(config.maze.size),
     )
     return itertools.islice(source, config.trainer.grpo.mazes_per_step)
 
