@@ -44,6 +44,13 @@ class CrdsMissing(Exception):
     """KubeRay's definitions are not there, or are not those of the pinned release."""
 
 
+def at_hand() -> bool:
+    """Whether the definitions are on this machine; that they are the right ones shows when one is read."""
+    return all(
+        any((folder / _file_name(plural)).exists() for folder in _FOLDERS) for plural in PLURALS.values()
+    )
+
+
 @cache
 def openapi_schema(kind: str) -> dict[str, Any]:
     """The OpenAPI schema of a kind of KubeRay. Raises CrdsMissing."""

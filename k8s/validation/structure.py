@@ -13,8 +13,11 @@ _AMOUNTS = {("resources", "limits"), ("resources", "requests"), ("spec", "capaci
 """Fields whose values are quantities; Kubernetes' own schemas allow any text there."""
 
 
-def structural_faults(manifest: Manifest) -> Iterator[Fault]:
-    """Faults that keep the meaning of a manifest from being judged."""
+def structural_faults(manifest: Manifest, *, has_crds: bool) -> Iterator[Fault]:
+    """Faults that keep the meaning of a manifest from being judged.
+
+    Without KubeRay's definitions nothing is said about the fields of its objects.
+    """
     for field, wanted in _IDENTITY.items():
         if not isinstance(manifest.get(field), wanted):
             needed = ", ".join(_IDENTITY)
@@ -23,7 +26,9 @@ def structural_faults(manifest: Manifest) -> Iterator[Fault]:
     if "name" not in manifest["metadata"]:
         yield Fault("metadata.name", "is missing and required", "Name the object.")
     is_ray = manifest["apiVersion"].startswith(RAY_GROUP)
-    faults = list(custom_resource_faults(manifest) if is_ray else core_faults(manifest))
+    faults = list(core_faults(manifest)) if not is_ray else []
+    if is_ray and has_crds:
+        faults = list(custom_resource_faults(manifest))
     yield from faults or _faults_beside_the_schema(manifest)
 
 

@@ -1,13 +1,16 @@
 """KubeRay's definitions: the same from either road, and only those of the pinned release."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from k8s.__main__ import app
-from k8s.validation import crds
+from k8s.props import RayWorkload
+from k8s.render import manifests
+from k8s.validation import ManifestsRefused, crds, refuse_faulty
 
 DEFINITION = """
 spec:
@@ -59,7 +62,20 @@ def test_missing_definitions_end_a_command_with_the_remedy(
 ) -> None:
     monkeypatch.setattr(crds, "_FOLDERS", (tmp_path,))
     crds.openapi_schema.cache_clear()
-    result = CliRunner().invoke(app, [])
+    manifest = tmp_path / "job.yaml"
+    manifest.write_text("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: maze}, spec: {}}")
+    result = CliRunner().invoke(app, ["validate", str(manifest)])
     crds.openapi_schema.cache_clear()
     assert result.exit_code == 1
     assert "Run `make crds`." in result.stderr
+
+
+def test_a_synthesis_without_definitions_says_so_and_still_makes_the_other_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workload: RayWorkload
+) -> None:
+    monkeypatch.setattr(crds, "_FOLDERS", (tmp_path,))
+    with pytest.warns(UserWarning, match="not checked against them"):
+        objects = [item for chart in manifests(workload).values() for item in chart]
+    smaller_nodes = [workload.head, replace(workload.workers, memory_gib=64)]
+    with pytest.warns(UserWarning, match="make crds"), pytest.raises(ManifestsRefused, match="memory"):
+        refuse_faulty(objects, smaller_nodes)
