@@ -4,7 +4,7 @@ import random
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -180,28 +180,24 @@ class Engine:
 
     def _template(self, stack: Stack, body: str, given: Mapping[str, str | None]) -> Template:
         document = parse_body(body)
-        parameters = self._parameters(stack, document, given)
-        bare = Template(body=body, document=document, parameters=parameters, resources={})
-        resolver = self._resolver(stack, bare)
+        raw = _raw_parameters(stack, document, given)
+        declarations = document.get("Parameters", {})
+        template = Template(
+            body=body,
+            document=document,
+            given=raw,
+            parameters={
+                name: self._parameter_value(declarations[name]["Type"], value) for name, value in raw.items()
+            },
+            resources={},
+        )
+        resolver = self._resolver(stack, template)
         resources = {
             logical_id: declaration
             for logical_id, declaration in document.get("Resources", {}).items()
             if "Condition" not in declaration or resolver.condition(declaration["Condition"])
         }
-        return Template(body=body, document=document, parameters=parameters, resources=resources)
-
-    def _parameters(
-        self, stack: Stack, document: Mapping[str, Any], given: Mapping[str, str | None]
-    ) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for name, declaration in document.get("Parameters", {}).items():
-            value = given.get(name)
-            if value is None:
-                value = stack.template.parameters.get(name, declaration.get("Default"))
-            if value is None:
-                raise ValidationError(f"Parameters: [{name}] must have values")
-            values[name] = self._parameter_value(declaration["Type"], value)
-        return values
+        return replace(template, resources=resources)
 
     def _parameter_value(self, parameter_type: str, value: str) -> Any:
         if parameter_type.startswith("AWS::SSM::Parameter::Value"):
@@ -269,3 +265,17 @@ class Engine:
 
     def _arn(self, kind: str, name: str) -> str:
         return f"arn:aws:cloudformation:{self.region}:{self.account_id}:{kind}/{name}/{uuid.uuid4()}"
+
+
+def _raw_parameters(
+    stack: Stack, document: Mapping[str, Any], given: Mapping[str, str | None]
+) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for name, declaration in document.get("Parameters", {}).items():
+        value = given.get(name)
+        if value is None:
+            value = stack.template.given.get(name, declaration.get("Default"))
+        if value is None:
+            raise ValidationError(f"Parameters: [{name}] must have values")
+        values[name] = str(value)
+    return values

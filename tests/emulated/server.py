@@ -206,8 +206,7 @@ def _stack(stack: Stack) -> Answer:
         "EnableTerminationProtection": stack.termination_protection,
         "DisableRollback": False,
         "Parameters": [
-            {"ParameterKey": name, "ParameterValue": str(value)}
-            for name, value in stack.template.parameters.items()
+            {"ParameterKey": name, "ParameterValue": value} for name, value in stack.template.given.items()
         ],
         "Outputs": [{"OutputKey": name, "OutputValue": value} for name, value in stack.outputs.items()],
         "Tags": [{"Key": key, "Value": value} for key, value in stack.tags.items()],

@@ -25,7 +25,10 @@ class Template:
 
     body: str
     document: Mapping[str, Any]
+    given: Mapping[str, str]
+    """Parameters as they were given: for one that reads the Parameter Store, the name there."""
     parameters: Mapping[str, Any]
+    """The values that references to parameters give."""
     resources: Mapping[str, Mapping[str, Any]]
 
     def dependencies(self) -> dict[str, frozenset[str]]:
@@ -42,7 +45,7 @@ class Template:
         return {*explicit, *referenced_names(declaration.get("Properties", {}))}
 
 
-EMPTY_TEMPLATE = Template(body="{}", document={}, parameters={}, resources={})
+EMPTY_TEMPLATE = Template(body="{}", document={}, given={}, parameters={}, resources={})
 
 
 @dataclass(kw_only=True)
