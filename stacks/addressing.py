@@ -2,7 +2,7 @@
 
 The lower half of the VPC holds the public and the control-plane subnets, the upper half the one subnet of all
 nodes and of the file system. Neither the VPC's range nor a subnet's can change after creation, so the node
-subnet is sized for growth, not for today.
+subnet is the whole upper half: a size that followed the number of nodes would replace it at every change.
 """
 
 from dataclasses import dataclass
@@ -30,26 +30,19 @@ def needed_addresses(*, pod_addresses: int, growth_factor: int) -> int:
     return pod_addresses * growth_factor + FILE_SYSTEM_INTERFACES + RESERVED_BY_AWS
 
 
-def smallest_prefix(addresses: int) -> int:
-    """The longest prefix whose network holds that many addresses."""
-    return 32 - (addresses - 1).bit_length()
-
-
 def plan_subnets(*, vpc: IPv4Network, zones: int, addresses: int) -> SubnetPlan:
     """Divide the VPC. Raises ValueError with the numbers when a part does not fit into its half."""
     lower, upper = vpc.subnets(prefixlen_diff=1)
     small = SMALL_SUBNET_PREFIX
     if 2 * zones * 2 ** (32 - small) > lower.num_addresses:
         raise ValueError(f"{2 * zones} subnets of /{small} do not fit into {lower}, its lower half")
-    prefix = smallest_prefix(addresses)
-    if prefix < upper.prefixlen:
+    if addresses > upper.num_addresses:
         raise ValueError(
-            f"the nodes need {addresses} addresses (a /{prefix}), "
-            f"its upper half {upper} holds {upper.num_addresses}"
+            f"the nodes need {addresses} addresses, its upper half {upper} holds {upper.num_addresses}"
         )
     blocks = list(lower.subnets(new_prefix=small))
     return SubnetPlan(
         public=tuple(blocks[:zones]),
         control_plane=tuple(blocks[zones : 2 * zones]),
-        nodes=next(upper.subnets(new_prefix=prefix)),
+        nodes=upper,
     )

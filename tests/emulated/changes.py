@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tests.emulated.deployment import Handlers, random_order
@@ -19,7 +19,7 @@ class Change:
     logical_id: str
     resource_type: str
     physical_id: str = ""
-    replacement: Literal["True", "False", "Conditional"] = "False"
+    replacement: Literal["True", "False"] = "False"
     properties: tuple[str, ...] = ()
     """Names of the properties that differ."""
 
@@ -35,51 +35,56 @@ def plan_changes(
     A resource whose properties cannot be known yet, because they name one that is to be added or replaced,
     counts as changed.
     """
-    resolver, changes = make_resolver(stack, template), list[Change]()
     unknown: set[str] = set()
-    dependencies = template.dependencies()
-    for logical_id in random_order(dependencies, random.Random(0)):
+    resolver, changes = _previewing(make_resolver(stack, template), unknown), list[Change]()
+    for logical_id in random_order(template.dependencies(), random.Random(0)):
         declaration = template.resources[logical_id]
         current = stack.resources.get(logical_id)
         if current is None:
             changes.append(Change(action="Add", logical_id=logical_id, resource_type=declaration["Type"]))
             unknown.add(logical_id)
             continue
-        change = _modification(
-            current, declaration, resolver, handlers, unsure=unknown & dependencies[logical_id]
-        )
+        change = _modification(current, declaration, resolver, handlers)
         if change:
             changes.append(change)
-        if change and change.replacement != "False":
+        if change and change.replacement == "True":
             unknown.add(logical_id)
     changes.extend(_removals(stack, template))
     return tuple(changes)
 
 
+def _mark(logical_id: str, name: str) -> str:
+    """Long enough for Fn::Select to take any part that templates take of an ARN."""
+    return ":".join([f"<{logical_id}.{name} after the change>"] * 8)
+
+
+def _previewing(resolver: Resolver, unknown: set[str]) -> Resolver:
+    """The resolver, with a mark in place of what a resource that is still to be made would give."""
+
+    def attribute(logical_id: str, name: str) -> Any:
+        return _mark(logical_id, name) if logical_id in unknown else resolver.attribute(logical_id, name)
+
+    def reference(logical_id: str) -> Any:
+        return _mark(logical_id, "Ref") if logical_id in unknown else resolver.reference(logical_id)
+
+    return replace(resolver, attribute=attribute, reference=reference)
+
+
 def _modification(
-    current: StackResource,
-    declaration: Mapping[str, Any],
-    resolver: Resolver,
-    handlers: Handlers,
-    *,
-    unsure: set[str],
+    current: StackResource, declaration: Mapping[str, Any], resolver: Resolver, handlers: Handlers
 ) -> Change | None:
-    resource = current.resource
+    resource, resource_type = current.resource, declaration["Type"]
     try:
         properties = resolver.resolve(declaration.get("Properties", {}))
-        replaced = handlers.replaces(
-            resource=resource, resource_type=declaration["Type"], properties=properties
-        )
+        replaced = handlers.replaces(resource=resource, resource_type=resource_type, properties=properties)
     except (TemplateError, UnknownResourceType) as error:
-        if not unsure:
-            raise ValidationError(str(error)) from error
-        properties, replaced = {}, []
-    if properties == resource.properties and declaration["Type"] == resource.resource_type and not unsure:
+        raise ValidationError(str(error)) from error
+    if properties == resource.properties and resource_type == resource.resource_type:
         return None
     return Change(
         action="Modify",
         logical_id=resource.logical_id,
-        resource_type=declaration["Type"],
+        resource_type=resource_type,
         physical_id=current.physical_id,
         replacement="True" if replaced else "False",
         properties=tuple(_differing(resource.properties, properties)),
