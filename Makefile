@@ -114,7 +114,8 @@ check-templates: .build/infrastructure.stamp .build/node.stamp $(CRDS)
 	  $(BIN)/python -m k8s --environment $$environment --output $$out/manifests-$$environment; \
 	  $(BIN)/python -m k8s validate --environment $$environment $$out/manifests-$$environment/*.yaml; \
 	done; \
-	$(BIN)/cfn-lint --ignore-checks W3005 --regions us-east-2 --template $$out/*/*.template.json
+	$(BIN)/cfn-lint --ignore-checks W3005 --template $$out/*/*.template.json \
+	  --regions $$($(BIN)/python -c 'from stacks.regions import REGIONS; print(*REGIONS)')
 
 check-security: .build/infrastructure.stamp
 	$(BIN)/python -m pytest --quiet tests/infra/test_security_rules.py

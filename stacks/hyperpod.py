@@ -31,13 +31,13 @@ class HyperPodStack(Stack):
         **kwargs: Any,
     ) -> None:
         super().__init__(scope, construct_id, **kwargs)
-        service_logs = ServiceLogs(self, "ServiceLogs", prefix=names.hyperpod_log_group_prefix(settings))
-        script = LifecycleScript(
+        service_logs = ServiceLogs(
             self,
-            "Lifecycle",
-            deployment=settings.name,
+            "ServiceLogs",
+            prefix=names.hyperpod_log_group_prefix(settings),
             removal_policy=removal_policy(settings.removal),
         )
+        script = LifecycleScript(self, "Lifecycle", deployment=settings.name)
         role = ExecutionRole(
             self,
             "Execution",

@@ -77,14 +77,14 @@ class KubernetesCluster(Construct):
         self.early_addons = [
             eks.CfnAddon(
                 self,
-                construct_id,
+                addon_id,
                 cluster_name=self.cluster.cluster_name,
                 addon_name=addon_name,
                 addon_version=addon_version,
                 resolve_conflicts="OVERWRITE",
                 configuration_values=configuration,
             )
-            for construct_id, addon_name, addon_version, configuration in (
+            for addon_id, addon_name, addon_version, configuration in (
                 # Ray's network policies are enforced by the CNI, and only when asked.
                 ("VpcCni", "vpc-cni", addon_versions.vpc_cni, '{"enableNetworkPolicy": "true"}'),
                 ("KubeProxy", "kube-proxy", addon_versions.kube_proxy, None),

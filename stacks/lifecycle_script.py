@@ -16,12 +16,12 @@ PREFIX = "lifecycle"
 class LifecycleScript(Construct):
     """Bucket and upload. HyperPod's managed node policy reads only buckets whose name begins with sagemaker-.
 
-    Nodes fetch the script at every replacement, so the bucket must live as long as the cluster.
+    Nodes fetch the script at every replacement, so the bucket must live as long as the cluster. It goes with
+    the stack whatever the removal setting says: a deploy uploads the script again, and a kept bucket would be
+    in the way of its own name.
     """
 
-    def __init__(
-        self, scope: Construct, construct_id: str, *, deployment: str, removal_policy: RemovalPolicy
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, deployment: str) -> None:
         super().__init__(scope, construct_id)
         self.bucket = s3.Bucket(
             self,
@@ -33,8 +33,8 @@ class LifecycleScript(Construct):
             minimum_tls_version=1.2,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             versioned=True,
-            removal_policy=removal_policy,
-            auto_delete_objects=removal_policy == RemovalPolicy.DESTROY,
+            removal_policy=RemovalPolicy.DESTROY,
+            auto_delete_objects=True,
         )
         self.upload = s3_deployment.BucketDeployment(
             self,

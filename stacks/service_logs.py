@@ -1,6 +1,6 @@
 """The log groups that a service makes by itself."""
 
-from aws_cdk import CustomResource, Duration, Stack
+from aws_cdk import CustomResource, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -11,12 +11,14 @@ from stacks.polled_resource import handler_code
 
 
 class ServiceLogs(Construct):
-    """Deletes the log groups under `prefix` when it is destroyed.
+    """Deletes the log groups under `prefix` when it is destroyed, unless `removal_policy` retains them.
 
     What makes the log groups depends on this construct, so that nothing writes to them any more.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, prefix: str) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, prefix: str, removal_policy: RemovalPolicy
+    ) -> None:
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
         log_group = logs.LogGroup(self, "Log")
@@ -49,4 +51,5 @@ class ServiceLogs(Construct):
             resource_type="Custom::ServiceLogs",
             service_token=provider.service_token,
             properties={"Prefix": prefix},
+            removal_policy=removal_policy,
         )

@@ -142,8 +142,17 @@ def test_what_holds_data_is_retained_when_asked(alternatives: dict[str, Template
         if part == "storage":  # has a removal setting of its own
             continue
         for name, resource in template["Resources"].items():
-            if resource["Type"] in kept_types:
+            if resource["Type"] in kept_types and not name.startswith("LifecycleBucket"):
                 assert resource["DeletionPolicy"] == "Retain", f"{part}/{name}"
+
+
+def test_hyperpods_own_logs_stay_when_asked_and_the_script_never_does(
+    alternatives: dict[str, Template],
+) -> None:
+    hyperpod = alternatives["hyperpod"]
+    (logs,) = resources_of(hyperpod, "Custom::ServiceLogs").values()
+    (bucket,) = resources_of(hyperpod, "AWS::S3::Bucket").values()
+    assert (logs["DeletionPolicy"], bucket["DeletionPolicy"]) == ("Retain", "Delete")
 
 
 def test_logs_are_kept_as_long_as_asked(alternatives: dict[str, Template]) -> None:
