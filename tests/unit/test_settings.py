@@ -109,7 +109,11 @@ REFUSED: list[tuple[list[tuple[str, Any]], str, str]] = [
     ([("network.vpc_cidr", "10.0.0.0/25")], "network.vpc_cidr", "between /16 and /24"),
     ([("network.vpc_cidr", "8.8.0.0/16")], "network.vpc_cidr", "is not a private network"),
     ([("network.vpc_cidr", "172.20.0.0/16")], "network.vpc_cidr", "overlaps 172.20.0.0/16"),
-    ([("network.vpc_cidr", "10.0.0.0/22")], "network.vpc_cidr", "need 1005 addresses, its upper half 10.0.2.0/23 holds 512"),
+    (
+        [("network.vpc_cidr", "10.0.0.0/22")],
+        "network.vpc_cidr",
+        "need 1005 addresses, its upper half",
+    ),
     ([("network.vpc_cidr", "10.0.0.0/24")], "network.vpc_cidr", "4 subnets of /26 do not fit"),
     ([(f"{GPU}.instance_count", 600)], "network.vpc_cidr", "need 153837 addresses"),
     ([("network.growth_factor", 0)], "network.growth_factor", "greater than or equal to 1"),
