@@ -116,12 +116,12 @@ def _vpc_range_is_private(settings: Settings) -> Iterator[Fault]:
 
 def _subnets_fit(settings: Settings) -> Iterator[Fault]:
     network = settings.network
-    if not 16 <= network.vpc_cidr.prefixlen <= 24:
+    if not 16 <= network.vpc_cidr.prefixlen <= 22:
         yield Fault(
             field="network.vpc_cidr",
             value=network.vpc_cidr,
-            rule="a VPC's range here is between /16 and /24",
-            remedy="Use a prefix length of 16 to 24.",
+            rule="a VPC's range here is between /16 and /22",
+            remedy="Use a prefix length of 16 to 22.",
         )
         return
     try:

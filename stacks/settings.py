@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from stacks.addressing import SubnetPlan, needed_addresses, plan_subnets
+from stacks.addressing import MAX_ZONES, SubnetPlan, needed_addresses, plan_subnets
 from stacks.faults import Fault, SettingsError, faults_of
 from stacks.instance_types import INSTANCE_TYPES, InstanceType
 from stacks.rules import broken_rules
@@ -122,9 +122,9 @@ class Network(Section):
     """Addresses and zones."""
 
     vpc_cidr: IPv4Network = IPv4Network("10.0.0.0/16")
-    """Give a private IPv4 network between /16 and /24 without host bits, as "10.0.0.0/16"."""
-    control_plane_zone_ids: tuple[AvailabilityZoneId, ...] = Field(min_length=2, max_length=4)
-    """Give 2 to 4 availability zone ids (as "use2-az1") for the subnets of the EKS control plane."""
+    """Give a private IPv4 network between /16 and /22 without host bits, as "10.0.0.0/16"."""
+    control_plane_zone_ids: tuple[AvailabilityZoneId, ...] = Field(min_length=2, max_length=MAX_ZONES)
+    """Give 2 to 4 zone ids (as "use2-az1") for the EKS control plane; add later ones at the end."""
     hyperpod_zone_id: AvailabilityZoneId
     """Give the id of the one zone of all nodes and of the file system: EFA traffic cannot leave a zone."""
     growth_factor: int = Field(default=4, ge=1, le=64)
@@ -394,7 +394,6 @@ class Settings(Section):
         network = self.network
         return plan_subnets(
             vpc=network.vpc_cidr,
-            zones=len(network.control_plane_zone_ids),
             addresses=needed_addresses(pod_addresses=self.pod_addresses, growth_factor=network.growth_factor),
         )
 

@@ -7,7 +7,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from stacks.addressing import SMALL_SUBNET_PREFIX, SubnetPlan
+from stacks.addressing import MAX_ZONES, SMALL_SUBNET_PREFIX, SubnetPlan
 
 CONTROL_PLANE = "ControlPlane"
 
@@ -39,6 +39,8 @@ class ClusterVpc(Construct):
             "Vpc",
             ip_addresses=ec2.IpAddresses.cidr(cidr),
             availability_zones=zones,
+            # A zone added later takes a range of its own instead of moving those of the others.
+            reserved_azs=MAX_ZONES - len(zones),
             nat_gateways=1,
             subnet_configuration=[
                 ec2.SubnetConfiguration(

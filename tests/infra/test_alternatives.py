@@ -44,6 +44,7 @@ def alternatives(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template
         "node_timeout_minutes": 300,
     }
     environment["network"]["interface_endpoints"] = True
+    environment["network"]["control_plane_zone_ids"].append("use2-az3")
     directory: Path = tmp_path_factory.mktemp("alternatives")
     return synthesize(parse_settings(environment), directory)
 
@@ -107,6 +108,20 @@ def test_the_kubernetes_version_chooses_the_add_on_versions(alternatives: dict[s
     addons = resources_of(alternatives["cluster"], "AWS::EKS::Addon").values()
     versions = {addon["Properties"]["AddonName"]: addon["Properties"]["AddonVersion"] for addon in addons}
     assert versions["kube-proxy"].startswith("v1.33.")
+
+
+def test_one_more_zone_and_other_nodes_move_no_subnet(
+    alternatives: dict[str, Template], walkthrough: dict[str, Template]
+) -> None:
+    before, after = (
+        {
+            name: (subnet["Properties"]["CidrBlock"], subnet["Properties"]["AvailabilityZoneId"])
+            for name, subnet in resources_of(templates["network"], "AWS::EC2::Subnet").items()
+        }
+        for templates in (walkthrough, alternatives)
+    )
+    assert before.items() <= after.items()
+    assert len(after) == len(before) + 2
 
 
 def test_interface_endpoints_admit_https_from_the_whole_vpc(alternatives: dict[str, Template]) -> None:

@@ -51,6 +51,16 @@ def test_subnets_are_placed_by_zone_id_alone(network: Template, environment: str
         assert subnet["Properties"]["AvailabilityZoneId"] in zones, name
 
 
+def test_subnets_have_the_planned_ranges(network: Template, environment: str) -> None:
+    """The plan keeps ranges for zones that come later, so a zone more must not move the others."""
+    settings = load_settings(environment)
+    zones = len(settings.network.control_plane_zone_ids)
+    plan = settings.subnet_plan
+    planned = (*plan.public[:zones], *plan.control_plane[:zones], plan.nodes)
+    subnets = resources_of(network, "AWS::EC2::Subnet").values()
+    assert {subnet["Properties"]["CidrBlock"] for subnet in subnets} == {str(each) for each in planned}
+
+
 def test_all_traffic_is_recorded(network: Template) -> None:
     flow_log = the_resource(network, "AWS::EC2::FlowLog")
     assert flow_log["TrafficType"] == "ALL"

@@ -105,8 +105,8 @@ REFUSED: list[tuple[list[tuple[str, Any]], str, str]] = [
     # addresses
     ([("network.vpc_cidr", "10.0.0.1/16")], "network.vpc_cidr", "has host bits set"),
     ([("network.vpc_cidr", "ten")], "network.vpc_cidr", 'as "10.0.0.0/16"'),
-    ([("network.vpc_cidr", "10.0.0.0/8")], "network.vpc_cidr", "between /16 and /24"),
-    ([("network.vpc_cidr", "10.0.0.0/25")], "network.vpc_cidr", "between /16 and /24"),
+    ([("network.vpc_cidr", "10.0.0.0/8")], "network.vpc_cidr", "between /16 and /22"),
+    ([("network.vpc_cidr", "10.0.0.0/25")], "network.vpc_cidr", "between /16 and /22"),
     ([("network.vpc_cidr", "8.8.0.0/16")], "network.vpc_cidr", "is not a private network"),
     ([("network.vpc_cidr", "172.20.0.0/16")], "network.vpc_cidr", "overlaps 172.20.0.0/16"),
     (
@@ -114,7 +114,7 @@ REFUSED: list[tuple[list[tuple[str, Any]], str, str]] = [
         "network.vpc_cidr",
         "need 1005 addresses, its upper half",
     ),
-    ([("network.vpc_cidr", "10.0.0.0/24")], "network.vpc_cidr", "4 subnets of /26 do not fit"),
+    ([("network.vpc_cidr", "10.0.0.0/23")], "network.vpc_cidr", "Use a prefix length of 16 to 22"),
     ([(f"{GPU}.instance_count", 600)], "network.vpc_cidr", "need 153837 addresses"),
     ([("network.growth_factor", 0)], "network.growth_factor", "greater than or equal to 1"),
     # Kubernetes
