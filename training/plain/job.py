@@ -10,6 +10,7 @@ from training.provenance import commit, versions
 from training.report import render_report
 from training.results import Results
 from training.run_folder import RunFolder, write_atomically
+from training.self_test import Expectation, run_self_test
 
 
 def run_job(config: JobConfig, folder: RunFolder, *, before_work: Callable[[], None]) -> Results:
@@ -20,6 +21,8 @@ def run_job(config: JobConfig, folder: RunFolder, *, before_work: Callable[[], N
     started_at = datetime.now(UTC)
     with crew(config) as actors:
         before_work()
+        # The GPUs are logical here and nothing is looked for on them; a checkpoint is some hundred kB.
+        run_self_test(folder.shared, Expectation(gpus_per_node=0, nodes=1, free_shared_gib=0.1))
         progress = run(config, folder, actors)
     results = Results(
         run_id=folder.run_id,
