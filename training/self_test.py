@@ -232,7 +232,7 @@ def _try_all_reduce(gpus: int) -> None:
                 print("GPUs hang in peer-to-peer copies: NCCL_P2P_DISABLE=1 is set, all-reduce is slower.")
             return
     raise SelfTestFailed(
-        f"all-reduce of {gpus} GPUs = no end in {ALL_REDUCE_SECONDS} s: the same without peer-to-peer copies. "
+        f"all-reduce of {gpus} GPUs = no end in {ALL_REDUCE_SECONDS} s, nor without peer-to-peer copies. "
         "Replace the node; `dmesg | grep NVRM` shows which card has failed."
     )
 
