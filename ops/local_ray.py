@@ -120,12 +120,11 @@ def local_ray(*, manifest: Mapping[str, Any], options: Options) -> Iterator[Loca
             api = RayApi(address=f"http://127.0.0.1:{ports.dashboard}", token=options.token)
             start = partial(_start, head=ports, session=session, options=options, family=family)
             nodes = [start(head, name="head", ports=ports)]
-            _wait(nodes[0], until=partial(_has_nodes, api, 1))
+            _wait(nodes, until=partial(_has_nodes, api, 1))
             for number, worker in enumerate(workers, start=1):
                 nodes.append(start(worker, name=f"{worker.group}-{number}", ports=free_ports()))
-                _wait(nodes[-1], until=partial(_has_nodes, api, len(nodes)))
-            for node in nodes:
-                _wait(node, until=partial(_is_healthy, node))
+                _wait(nodes, until=partial(_has_nodes, api, len(nodes)))
+            _wait(nodes, until=lambda: all(_is_healthy(node) for node in nodes))
             yield LocalRay(api=api, nodes=nodes, session=session, family=family)
 
 
@@ -212,13 +211,17 @@ def token_environment(token: str | None) -> dict[str, str]:
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
 
 
-def _wait(node: Node, *, until: Callable[[], bool]) -> None:
+def _wait(nodes: Sequence[Node], *, until: Callable[[], bool]) -> None:
+    """Until the newest node is up. A node that ended is named at once: a worker in vain seeks a dead head."""
     deadline = time.monotonic() + START_SECONDS
     while not until():
-        if node.process.poll() is not None:
-            raise LocalRayError(_account(node, f"ended with code {node.process.returncode} while starting"))
+        for node in nodes:
+            if node.process.poll() is not None:
+                raise LocalRayError(
+                    _account(node, f"ended with code {node.process.returncode} while starting")
+                )
         if time.monotonic() > deadline:
-            raise LocalRayError(_account(node, f"was not ready after {START_SECONDS:.0f} s"))
+            raise LocalRayError(_account(nodes[-1], f"was not ready after {START_SECONDS:.0f} s"))
         time.sleep(POLL_SECONDS)
 
 
