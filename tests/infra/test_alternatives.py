@@ -8,6 +8,7 @@ import pytest
 
 from stacks.settings import CDK_JSON, parse_settings
 from tests.infra.conftest import Template, resources_of, synthesize, the_resource
+from tests.infra.test_security import undocumented_wildcards
 
 PLAN = "arn:aws:sagemaker:us-east-2:111122223333:training-plan/gpus"
 GROUPS = [
@@ -42,6 +43,8 @@ def alternatives(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template
         "removal": "retain",
         "log_retention_days": 90,
         "node_timeout_minutes": 300,
+        "observability": {"grafana_authentication": "saml"},
+        "studio": {"enabled": True},
     }
     environment["network"]["interface_endpoints"] = True
     environment["network"]["control_plane_zone_ids"].append("use2-az3")
@@ -174,3 +177,8 @@ def test_logs_are_kept_as_long_as_asked(alternatives: dict[str, Template]) -> No
     for template in alternatives.values():
         for name, group in resources_of(template, "AWS::Logs::LogGroup").items():
             assert group["Properties"]["RetentionInDays"] == 90, name
+
+
+def test_optional_stacks_have_no_unexplained_wildcards(alternatives: dict[str, Template]) -> None:
+    assert {"studio", "observability"} <= set(alternatives)
+    assert undocumented_wildcards(alternatives) == []
