@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from moto import mock_aws
-from pytest import MonkeyPatch
 from typer.testing import CliRunner
 
 from ops import audit, preflight, submit, teardown, watch
@@ -35,7 +35,7 @@ COLUMNS = "100"
 @contextmanager
 def situation() -> Iterator[None]:
     """Something for every command to tell."""
-    with MonkeyPatch.context() as patch, mock_aws(), tempfile.TemporaryDirectory() as folder:
+    with pytest.MonkeyPatch.context() as patch, mock_aws(), tempfile.TemporaryDirectory() as folder:
         cluster = FakeCluster()
         for module in (submit, teardown, watch):
             patch.setattr(module, "Kubectl", lambda **_: cluster)
