@@ -4,6 +4,7 @@
 <shared>/runs/<run_id>/checkpoints/step_N complete or absent: written beside, then renamed
 <shared>/runs/<run_id>/results.json       only when the run has finished
 <shared>/runs/<run_id>/report.html
+    <shared>/runs/<run_id>/model_card.md
 """
 
 import re
@@ -65,6 +66,11 @@ class RunFolder:
     def report(self) -> Path:
         """The report for people."""
         return self.path / "report.html"
+
+    @property
+    def model_card(self) -> Path:
+        """The card that travels with the trained weights."""
+        return self.path / "model_card.md"
 
     @property
     def checkpoints(self) -> Path:

@@ -5,13 +5,16 @@ from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import pytest
+import yaml
 
 from training.config import load_config
 from training.evaluation import POLICIES, PolicyName, play
 from training.maze import published_mazes
+from training.publish import publish, render_model_card
 from training.report import render_report, telling_pairs
 from training.results import Progress, Results, WarmStart, evaluation_of
 from training.rewards import RewardWeights
+from training.run_folder import RunFolder
 
 
 def evaluation(policy, step):
@@ -96,3 +99,36 @@ def test_the_gallery_leads_with_what_changed(results):
     broken_first = telling_pairs(results.after, results.before)
     assert broken_first[0][0].solved
     assert not broken_first[0][1].solved
+
+
+def test_the_model_card_has_front_matter_and_the_measured_table(results):
+    card = render_model_card(results, base_model="VisGym/visgym_model")
+    _, front, body = card.split("---\n", 2)
+    front_matter = yaml.safe_load(front)
+    assert front_matter["base_model"] == "VisGym/visgym_model"
+    (entry,) = front_matter["model-index"]
+    assert entry["results"][0]["metrics"] == [{"type": "solved_share", "value": 1.0}]
+    assert f"| Solved of 64 | {results.before.solved} | 64 |" in body
+    assert "at temperature 0.0, with 20 turns" in body
+    assert yaml.safe_load(body.split("```yaml\n")[1].split("```")[0])["profile"] == "rehearsal"
+
+
+def test_a_model_without_a_base_names_none(results):
+    assert "base_model" not in render_model_card(results, base_model=None)
+
+
+def test_publishing_writes_the_results_last(results, tmp_path, monkeypatch):
+    folder = RunFolder(shared=tmp_path, run_id="a-run")
+    folder.path.mkdir(parents=True)
+    publish(results, folder)
+    assert folder.finished() == results
+    assert folder.model_card.read_text() == render_model_card(results, base_model=None)
+
+    def full_disk(*_):
+        raise OSError("disk full")
+
+    folder.results.unlink()
+    monkeypatch.setattr("training.publish.render_report", full_disk)
+    with pytest.raises(OSError, match="disk full"):
+        publish(results, folder)
+    assert folder.finished() is None

@@ -7,9 +7,9 @@ from training.config import JobConfig
 from training.plain.crew import crew
 from training.plain.loop import run
 from training.provenance import commit, versions
-from training.report import render_report
+from training.publish import publish
 from training.results import Results
-from training.run_folder import RunFolder, write_atomically
+from training.run_folder import RunFolder
 from training.self_test import Expectation, run_self_test
 
 
@@ -33,6 +33,5 @@ def run_job(config: JobConfig, folder: RunFolder, *, before_work: Callable[[], N
         finished_at=datetime.now(UTC),
         progress=progress,
     )
-    write_atomically(folder.report, render_report(results))
-    write_atomically(folder.results, results.model_dump_json(indent=2))  # last: it says that the run is done
+    publish(results, folder)
     return results
