@@ -79,8 +79,12 @@ run: setup crds-if-reachable ## The main job on this machine: synthesize, start 
 # The two environments cannot share a pytest process, so each runs the tests of its side.
 .PHONY: test
 test: setup $(CRDS) ## The whole test suite
-	$(BIN)/python -m pytest tests --ignore=tests/training
+	$(BIN)/python -m pytest tests --ignore=tests/training --ignore=tests/prometheus
 	$(TRAINING_BIN)/python -m pytest tests/training
+
+.PHONY: prove-metrics
+prove-metrics: .build/infrastructure.stamp ## Panels and alerts judged by promtool (Debian: package prometheus)
+	$(BIN)/python -m pytest tests/prometheus
 
 .PHONY: synth
 synth: .build/infrastructure.stamp .build/node.stamp crds-if-reachable ## Templates into cdk.out/, manifests into dist/; no AWS call

@@ -33,7 +33,7 @@ def compose(app: cdk.App, settings: Settings) -> None:
     cluster = kubernetes.cluster
     hyperpod = HyperPodStack(**at("hyperpod"), network=network, kubernetes=kubernetes)
     addons = AddonsStack(**at("addons"), cluster=cluster, file_system=storage.file_system)
-    metrics = ObservabilityStack(**at("observability"), cluster=cluster)
+    metrics = ObservabilityStack(**at("observability"), cluster=cluster, file_system=storage.file_system)
     ray = RayStack(**at("ray"), kubernetes=kubernetes, storage=storage, image=registry.image_uri)
     # No reference says that pods need nodes, nor that Ray's pods need DNS, the FSx driver and metrics.
     addons.add_stack_dependency(hyperpod)

@@ -3,6 +3,7 @@
 from aws_cdk import ArnFormat, RemovalPolicy, Stack
 from aws_cdk import aws_grafana as grafana
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from stacks.settings import GrafanaAuthentication
@@ -23,7 +24,7 @@ _CLOUDWATCH_READS = (
 
 
 class GrafanaWorkspace(Construct):
-    """A Grafana workspace that reads one Prometheus workspace and CloudWatch, and nothing else.
+    """A Grafana workspace that reads one Prometheus workspace and CloudWatch, and writes to one topic.
 
     Who may sign in is decided in Identity Center or by the SAML provider: CloudFormation has no resource
     for it. Destroying the workspace deletes what was made in it by hand.
@@ -37,6 +38,7 @@ class GrafanaWorkspace(Construct):
         name: str,
         authentication: GrafanaAuthentication,
         metrics_workspace_arn: str,
+        alert_topic: sns.ITopic,
         removal_policy: RemovalPolicy,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -58,6 +60,7 @@ class GrafanaWorkspace(Construct):
         role.add_to_policy(
             iam.PolicyStatement(actions=[f"cloudwatch:{read}" for read in _CLOUDWATCH_READS], resources=["*"])
         )
+        alert_topic.grant_publish(role)
         workspace = grafana.CfnWorkspace(
             self,
             "Workspace",
@@ -67,6 +70,7 @@ class GrafanaWorkspace(Construct):
             permission_type="CUSTOMER_MANAGED",
             role_arn=role.role_arn,
             data_sources=["PROMETHEUS", "CLOUDWATCH"],
+            notification_destinations=["SNS"],
             plugin_admin_enabled=False,
         )
         # Grafana checks its access when the workspace is made.

@@ -54,6 +54,10 @@ HttpsUrl = Annotated[str, StringConstraints(pattern=r"^https://[^\s/]+(/\S*)?$")
 LabelKey = Annotated[
     str, StringConstraints(pattern=r"^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")
 ]
+Email = Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")]
+IdentityCenterId = Annotated[
+    str, StringConstraints(pattern=r"^([0-9a-f]{10}-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+]
 AddonKey = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z]+$")]
 LabelValue = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")]
 
@@ -269,6 +273,15 @@ class Observability(Section):
     """Give "BASIC", "ADVANCED" or "DISABLED" per key of metricsProvider in the add-on's own schema; what is
     left out has the add-on's default. The add-on refuses keys that its version does not know, so read them
     (the one for Ray's metrics too) with `aws eks describe-addon-configuration`."""
+
+    budget_usd: float = Field(default=2000.0, gt=0)
+    """Give the dollars after which an alert tells that a run costs more than was meant."""
+    alert_emails: tuple[Email, ...] = ()
+    """Give e-mail addresses that get the alerts; each confirms its subscription once."""
+    grafana_admin_group_ids: tuple[IdentityCenterId, ...] = ()
+    """Give ids of Identity Center groups that administer Grafana."""
+    grafana_viewer_group_ids: tuple[IdentityCenterId, ...] = ()
+    """Give ids of Identity Center groups that look at Grafana."""
 
     @property
     def wants_grafana(self) -> bool:

@@ -1,8 +1,9 @@
 """Custom resource: what is in a Managed Grafana workspace: data sources, dashboards, alerts, people's roles.
 
-Properties: WorkspaceId, Endpoint (host name), Bucket and Key of the content in S3, Roles (a list of Role,
-Type, Id). The content is one JSON document (see `Content`) with stable uids. Everything of it is put in
-place; what an earlier content put there and this one does not have is removed; a deletion removes everything.
+Properties: WorkspaceId, Endpoint (host name), Bucket and Key of the content in S3, Values for its
+placeholders (`@@NAME@@`), Roles (a list of Role, Type, Id). The content is one JSON document (see `Content`)
+with stable uids. Everything of it is put in place; what an earlier content put there and this one does not
+have is removed; a deletion removes everything.
 
 Grafana is entered by a service account that exists only while this runs, with a token of ten minutes.
 """
@@ -41,7 +42,7 @@ class Content:
     """The contact point that alerts go to by default."""
 
     @classmethod
-    def parse(cls, text: str | bytes) -> Self:
+    def parse(cls, text: str) -> Self:
         document = json.loads(text)
         lists = ("data_sources", "dashboards", "contact_points", "rule_groups")
         return cls(
@@ -76,7 +77,10 @@ def on_event(event: Json, _context: object) -> Json:
 
 def load(properties: Json) -> Content:
     body = boto3.client("s3").get_object(Bucket=properties["Bucket"], Key=properties["Key"])["Body"]
-    return Content.parse(body.read())
+    text = body.read().decode()
+    for name, value in properties["Values"].items():
+        text = text.replace(f"@@{name}@@", value)
+    return Content.parse(text)
 
 
 # --- Grafana: what is in the workspace ----------------------------------------------------------------------

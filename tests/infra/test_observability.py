@@ -9,10 +9,12 @@ from aws_cdk import Environment
 from aws_cdk.assertions import Template
 
 from stacks.cluster import ClusterStack
+from stacks.dashboards.content import PLACEHOLDER, grafana_content
 from stacks.network import NetworkStack
 from stacks.observability import ObservabilityStack
 from stacks.observability_addon import NAMESPACE, SERVICE_ACCOUNT
 from stacks.settings import GrafanaAuthentication, MetricsLevel, load_settings
+from stacks.storage import StorageStack
 from tests.infra.conftest import flagged_app
 
 type Build = Callable[..., dict[str, Any]]
@@ -26,12 +28,22 @@ def build() -> Build:
         app, env = flagged_app(), Environment(region="us-east-2")
         settings = load_settings()
         network = NetworkStack(app, "network", settings=settings, env=env)
+        storage = StorageStack(
+            app,
+            "storage",
+            settings=settings,
+            vpc=network.vpc,
+            subnet=network.node_subnet,
+            security_group=network.security_group,
+            env=env,
+        )
         observability = settings.observability.model_copy(update=changes)
         stack = ObservabilityStack(
             app,
             "observability",
             settings=settings.model_copy(update={"observability": observability}),
             cluster=ClusterStack(app, "cluster", settings=settings, network=network, env=env).cluster,
+            file_system=storage.file_system,
             env=env,
         )
         return dict(Template.from_stack(stack).to_json())
@@ -118,7 +130,7 @@ def test_without_sign_in_there_is_no_grafana(build: Build) -> None:
     ("authentication", "provider"),
     [(GrafanaAuthentication.IDENTITY_CENTER, "AWS_SSO"), (GrafanaAuthentication.SAML, "SAML")],
 )
-def test_grafana_reads_this_workspace_and_nothing_else(
+def test_grafana_reads_this_workspace_and_writes_to_its_topic(
     build: Build, authentication: GrafanaAuthentication, provider: str
 ) -> None:
     template = build(grafana_authentication=authentication)
@@ -132,9 +144,46 @@ def test_grafana_reads_this_workspace_and_nothing_else(
         if name.startswith("GrafanaRoleDefaultPolicy")
     )
     for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
-        services = {action.split(":")[0] for action in statement["Action"]}
-        assert services == ({"cloudwatch"} if statement["Resource"] == "*" else {"aps"})
+        actions = statement["Action"]
+        services = {action.split(":")[0] for action in ([actions] if isinstance(actions, str) else actions)}
+        assert services == {"cloudwatch"} if statement["Resource"] == "*" else services <= {"aps", "sns"}
     assert configuration(template)["amgWorkspace"] == {
         "workspaceName": "maze-grpo",
         "arn": "arn:aws:grafana:us-east-2:?:/workspaces/?",
     }
+
+
+ADMINS = "11111111-2222-3333-4444-555555555555"
+
+
+def test_grafanas_content_gets_every_value_that_it_asks_for(build: Build) -> None:
+    template = build(grafana_authentication=GrafanaAuthentication.IDENTITY_CENTER)
+    (content,) = of_type(template, "Custom::GrafanaContent")
+    asked = set(PLACEHOLDER.findall(json.dumps(grafana_content(load_settings()))))
+    assert asked == content["Properties"]["Values"].keys()
+
+
+def test_alerts_go_to_a_topic_that_managed_grafana_may_use(build: Build) -> None:
+    template = build(
+        grafana_authentication=GrafanaAuthentication.IDENTITY_CENTER, alert_emails=("rl@example.com",)
+    )
+    (topic,) = of_type(template, "AWS::SNS::Topic")
+    assert topic["Properties"]["TopicName"].startswith("grafana-")
+    (subscription,) = of_type(template, "AWS::SNS::Subscription")
+    assert subscription["Properties"]["Endpoint"] == "rl@example.com"
+    (workspace,) = of_type(template, "AWS::Grafana::Workspace")
+    assert workspace["Properties"]["NotificationDestinations"] == ["SNS"]
+
+
+def test_groups_get_their_roles_with_the_right_to_give_them(build: Build) -> None:
+    template = build(
+        grafana_authentication=GrafanaAuthentication.IDENTITY_CENTER, grafana_admin_group_ids=(ADMINS,)
+    )
+    (content,) = of_type(template, "Custom::GrafanaContent")
+    assert content["Properties"]["Roles"] == [{"Role": "ADMIN", "Type": "SSO_GROUP", "Id": ADMINS}]
+    assert "AWSGrafanaWorkspacePermissionManagementV2" in json.dumps(of_type(template, "AWS::IAM::Role"))
+
+
+def test_without_groups_the_handler_gets_no_rights_on_identity_center(build: Build) -> None:
+    template = build(grafana_authentication=GrafanaAuthentication.SAML)
+    assert "PermissionManagement" not in json.dumps(of_type(template, "AWS::IAM::Role"))

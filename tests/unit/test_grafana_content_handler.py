@@ -80,6 +80,7 @@ def run(grafana: LocalGrafana, aws: dict[str, Stubber]) -> Run:
             "Bucket": "b",
             "Key": "k",
             "Roles": roles,
+            "Values": {"REGION": "us-east-2"},
         }
         event = {"RequestType": request_type, "ResourceProperties": properties, **more}
         return grafana_content.on_event(event, None)
@@ -151,6 +152,11 @@ def test_creation_puts_everything_in_place(run: Run, grafana: LocalGrafana) -> N
     assert grafana.folder_of == {"training": "rl", "cluster": "rl"}
     assert grafana.receiver == "Team"
     assert [rule["uid"] for rule in grafana.rule_groups["rl", "training"]["rules"]] == ["no-step", "nan"]
+
+
+def test_placeholders_are_filled_with_what_the_deployment_knows(run: Run, grafana: LocalGrafana) -> None:
+    run("Create", content(dashboards=[dashboard("training", title="In @@REGION@@, run $run")]))
+    assert grafana.dashboards["training"]["title"] == "In us-east-2, run $run"
 
 
 def test_the_same_again_changes_nothing(run: Run, grafana: LocalGrafana) -> None:

@@ -1,0 +1,1 @@
+"""What Prometheus itself says of the expressions: needs `promtool` (Debian: package prometheus) on PATH."""
