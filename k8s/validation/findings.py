@@ -42,7 +42,7 @@ def name_of(manifest: Manifest) -> str:
     metadata = manifest.get("metadata")
     known: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
     namespace, name = known.get("namespace"), known.get("name", "without a name")
-    return f"{manifest.get('kind', 'object')} {namespace + '/' if namespace else ''}{name}"
+    return f"{manifest.get('kind', 'object')} {f'{namespace}/' if namespace else ''}{name}"
 
 
 def every_value(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

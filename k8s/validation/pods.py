@@ -9,7 +9,7 @@ from k8s.validation.findings import Manifest
 
 type Json = dict[str, Any]
 
-_TEMPLATES: Mapping[str, str] = {
+POD_TEMPLATES: Mapping[str, str] = {
     "Pod": "",
     "Job": "spec.template",
     "CronJob": "spec.jobTemplate.spec.template",
@@ -18,6 +18,7 @@ _TEMPLATES: Mapping[str, str] = {
     "DaemonSet": "spec.template",
     "ReplicaSet": "spec.template",
 }
+"""Where a kind of Kubernetes' own keeps its pod's template."""
 _COPY_OF_RAY_CONTAINER = "wait-gcs-ready"
 """KubeRay's own init container: image, mounts and security context are those of the Ray container."""
 
@@ -62,7 +63,7 @@ def pods_of(manifest: Manifest) -> Iterator[PodOf]:
     """The pods of a workload of Kubernetes or KubeRay; none for other kinds."""
     for expanded in expand(manifest):
         yield PodOf(path=expanded.path, pod=expanded.pod, replicas=expanded.replicas, is_ray=True)
-    path = _TEMPLATES.get(manifest["kind"])
+    path = POD_TEMPLATES.get(manifest["kind"])
     if path is not None:
         pod = manifest
         for field in path.split(".") if path else ():

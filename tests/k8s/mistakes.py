@@ -310,6 +310,9 @@ CRD_FIELDS = [
         "the alpha version is deprecated",
     ),
     _job("unknown field in the metadata", {"metadata.lables": {}}, "metadata.lables", "is no field"),
+    _session("cluster without a spec", {"spec": REMOVED}, "spec", "is missing and required"),
+    _job("template without a pod", {f"{WORKER_POD}": REMOVED}, WORKER_POD, "is missing and required"),
+    _job("null in a list", {f"{WORKER_POD}.tolerations": [None]}, f"{WORKER_POD}.tolerations[0]", "null"),
 ]
 
 OPERATOR_RULES = [

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import k8s.ray
@@ -19,6 +21,7 @@ from k8s.__main__ import app
 from k8s.props import RayWorkload
 from k8s.render import build_charts, to_yaml
 from k8s.validation import ManifestsRefused, validate
+from k8s.validation.findings import every_value
 from tests.k8s.mistakes import MISTAKES, Mistake
 
 type Manifest = dict[str, Any]
@@ -48,6 +51,33 @@ def test_the_table_is_broad_and_its_rows_differ() -> None:
 
 def test_the_walkthroughs_manifests_have_no_fault(objects: list[Manifest], workload: RayWorkload) -> None:
     assert validate(objects, [workload.head, workload.workers]) == []
+
+
+ODD_VALUES: list[Any] = [None, "", -1, 0, 1.5, [], {}, "x", 10**9, True, ["x"], {"a": "b"}, [{}], [None]]
+
+
+def break_somewhere(manifest: Manifest, choice: st.DataObject) -> None:
+    """Replace or remove one value, wherever it lies."""
+    paths = [path for path, _ in every_value(manifest) if path]
+    *parents, key = choice.draw(st.sampled_from(paths))
+    container: Any = manifest
+    for part in parents:
+        container = container[part]
+    if isinstance(container, dict) and choice.draw(st.booleans()):
+        del container[key]
+    else:
+        container[key] = copy.deepcopy(choice.draw(st.sampled_from(ODD_VALUES)))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(choice=st.data())
+def test_no_manifest_however_broken_ends_in_a_stack_trace(
+    objects: list[Manifest], workload: RayWorkload, choice: st.DataObject
+) -> None:
+    broken = copy.deepcopy(objects)
+    for index in choice.draw(st.lists(st.sampled_from(range(len(broken))), min_size=1, max_size=3)):
+        break_somewhere(broken[index], choice)
+    assert isinstance(validate(broken, [workload.head, workload.workers]), list)
 
 
 def test_the_least_ray_cluster_has_no_fault() -> None:
