@@ -33,8 +33,8 @@ from k8s.operator import ExpandedPod, Role, ray_nodes
 from ops.processes import ProcessFamily
 from ops.ray_jobs import RayApi, RayApiError
 
-START_SECONDS = 120.0
-"""Longest wait for one node; a head takes about 15 s on two busy cores."""
+START_SECONDS = 240.0
+"""Longest wait for one node; a head takes 10 to 20 s on two idle cores."""
 POLL_SECONDS = 0.3
 OBJECT_STORE_BYTES = 200_000_000
 """Per node; Ray refuses less than 75 MiB."""
@@ -44,9 +44,11 @@ LOG_LINES = 30
 
 RAY_ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    # On a busy machine of two cores the dashboard's nine processes need longer than Ray's 30 s.
+    # `ray start` would wait for the dashboard before it starts the raylet, while Ray's client server ends the
+    # head unless there is a raylet after 30 s: too short for ten Python processes on two busy cores. So it
+    # does not wait ("Failed to start the dashboard" in its log); `local_ray` does.
+    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "0",
     "RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT": "120",
-    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "120",
     # A node of 44 logical CPUs would otherwise start dozens of idle Python processes ahead of the first task.
     "RAY_enable_worker_prestart": "0",
     "RAY_prestart_worker_first_driver": "0",
@@ -124,7 +126,8 @@ def local_ray(*, manifest: Mapping[str, Any], options: Options) -> Iterator[Loca
             for number, worker in enumerate(workers, start=1):
                 nodes.append(start(worker, name=f"{worker.group}-{number}", ports=free_ports()))
                 _wait(nodes, until=partial(_has_nodes, api, len(nodes)))
-            _wait(nodes, until=lambda: all(_is_healthy(node) for node in nodes))
+            for node in nodes:
+                _wait(nodes, until=partial(_is_healthy, node))
             yield LocalRay(api=api, nodes=nodes, session=session, family=family)
 
 
@@ -212,14 +215,12 @@ def token_environment(token: str | None) -> dict[str, str]:
 
 
 def _wait(nodes: Sequence[Node], *, until: Callable[[], bool]) -> None:
-    """Until the newest node is up. A node that ended is named at once: a worker in vain seeks a dead head."""
+    """Raises LocalRayError when any of the nodes ends, or when the newest takes too long."""
     deadline = time.monotonic() + START_SECONDS
     while not until():
-        for node in nodes:
-            if node.process.poll() is not None:
-                raise LocalRayError(
-                    _account(node, f"ended with code {node.process.returncode} while starting")
-                )
+        ended = next((node for node in nodes if node.process.poll() is not None), None)
+        if ended is not None:
+            raise LocalRayError(_account(ended, f"ended with code {ended.process.returncode} while starting"))
         if time.monotonic() > deadline:
             raise LocalRayError(_account(nodes[-1], f"was not ready after {START_SECONDS:.0f} s"))
         time.sleep(POLL_SECONDS)

@@ -5,13 +5,12 @@ remembers every descendant that it saw while sampling memory. It ends those by p
 Ray on the same machine is not touched.
 """
 
-import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -92,32 +91,30 @@ class ProcessFamily:
             return set(self._seen)
 
     def _end(self) -> None:
-        """SIGTERM to the started processes, newest first; SIGKILL to all that outlives the grace time.
+        """SIGTERM to the started processes, then to what they left, then SIGKILL to all that is still there.
 
-        The rest gets no SIGTERM: Ray ends its own children in order, and its monitor hangs without the GCS.
+        The started ones come first and alone: Ray ends its own children in order, and its monitor would hang
+        without the GCS.
         """
+        self.members()  # A last look, before children lose the parents by which they are found.
         for popen in reversed(self._started):
             popen.terminate()
-        self._wait_until_gone(TERM_GRACE_SECONDS)
+        _wait_while(lambda: any(popen.poll() is None for popen in self._started), TERM_GRACE_SECONDS)
+        self._signal_all(signal.SIGTERM)
+        _wait_while(self.members, KILL_GRACE_SECONDS)
+        self._signal_all(signal.SIGKILL)
+        _wait_while(self.members, KILL_GRACE_SECONDS)
+
+    def _signal_all(self, number: signal.Signals) -> None:
         for process in self.members():
             with suppress(psutil.NoSuchProcess):
-                process.kill()
-        for popen in self._started:
-            _kill_group(popen)
-        self._wait_until_gone(KILL_GRACE_SECONDS)
-
-    def _wait_until_gone(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while self.members() and time.monotonic() < deadline:
-            time.sleep(POLL_SECONDS)
+                process.send_signal(number)
 
 
-def _kill_group(leader: subprocess.Popen[bytes]) -> None:
-    """End what is left of the group and collect the leader's exit code."""
-    if leader.returncode is None:  # Not collected yet, so its pid, and with it the group, is still its own.
-        with suppress(ProcessLookupError):
-            os.killpg(leader.pid, signal.SIGKILL)
-        leader.wait(timeout=KILL_GRACE_SECONDS)
+def _wait_while(condition: Callable[[], object], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while condition() and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
 
 
 def _is_alive(process: psutil.Process) -> bool:
