@@ -35,6 +35,8 @@ from ops.ray_jobs import RayApi, RayApiError
 
 START_SECONDS = 240.0
 """Longest wait for one node; a head takes 10 to 20 s on two idle cores."""
+ATTEMPTS = 3
+"""Ray ends a node that did not register within 30 s, which happens on a busy machine."""
 POLL_SECONDS = 0.3
 OBJECT_STORE_BYTES = 200_000_000
 """Per node; Ray refuses less than 75 MiB."""
@@ -96,6 +98,14 @@ class Node:
     log: Path
 
 
+class NodeEnded(LocalRayError):
+    """A node's process ended while the cluster was starting."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        super().__init__(_account(node, f"ended with code {node.process.returncode} while starting"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalRay:
     """A running cluster: head first, then the workers."""
@@ -118,17 +128,67 @@ def local_ray(*, manifest: Mapping[str, Any], options: Options) -> Iterator[Loca
     with TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as folder:
         session = Path(folder)
         with _keeping_logs(session, options.logs), ProcessFamily() as family:
-            ports = free_ports()
-            api = RayApi(address=f"http://127.0.0.1:{ports.dashboard}", token=options.token)
-            start = partial(_start, head=ports, session=session, options=options, family=family)
-            nodes = [start(head, name="head", ports=ports)]
-            _wait(nodes, until=partial(_has_nodes, api, 1))
+            cluster = _Cluster(session=session, options=options, family=family)
+            cluster.add(head, name="head")
             for number, worker in enumerate(workers, start=1):
-                nodes.append(start(worker, name=f"{worker.group}-{number}", ports=free_ports()))
-                _wait(nodes, until=partial(_has_nodes, api, len(nodes)))
-            for node in nodes:
-                _wait(nodes, until=partial(_is_healthy, node))
-            yield LocalRay(api=api, nodes=nodes, session=session, family=family)
+                cluster.add(worker, name=f"{worker.group}-{number}")
+            for node in cluster.nodes:
+                cluster.wait(until=partial(_is_healthy, node))
+            yield LocalRay(api=cluster.api, nodes=cluster.nodes, session=session, family=family)
+
+
+class _Cluster:
+    """Starts nodes one after the other; the first is the head."""
+
+    def __init__(self, *, session: Path, options: Options, family: ProcessFamily) -> None:
+        self.nodes: list[Node] = []
+        self._session = session
+        self._options = options
+        self._family = family
+
+    @property
+    def api(self) -> RayApi:
+        dashboard = self.nodes[0].ports.dashboard
+        return RayApi(address=f"http://127.0.0.1:{dashboard}", token=self._options.token)
+
+    def add(self, pod: ExpandedPod, *, name: str) -> None:
+        """Start a node and wait until the head lists it; one that ends meanwhile gets another chance."""
+        for attempt in range(1, ATTEMPTS + 1):
+            self.nodes.append(self._start(pod, name=name))
+            try:
+                self.wait(until=self._are_listed)
+            except NodeEnded as error:
+                failed = self.nodes.pop()
+                if error.node is not failed or attempt == ATTEMPTS:
+                    raise
+            else:
+                return
+
+    def _start(self, pod: ExpandedPod, *, name: str) -> Node:
+        ports = free_ports()
+        head = self.nodes[0].ports if self.nodes else ports
+        log = self._options.logs / f"{name}.log"
+        arguments = start_arguments(pod, ports=ports, head=head, session=self._session, ray=self._options.ray)
+        environment = node_environment(pod, head=head, options=self._options)
+        process = self._family.start(arguments, environment=environment, log=log)
+        return Node(name=name, ports=ports, process=process, log=log)
+
+    def _are_listed(self) -> bool:
+        try:
+            return self.api.node_count() >= len(self.nodes)
+        except RayApiError:
+            return False
+
+    def wait(self, *, until: Callable[[], bool]) -> None:
+        """Raises NodeEnded when any node ends, LocalRayError when the newest takes too long."""
+        deadline = time.monotonic() + START_SECONDS
+        while not until():
+            ended = next((node for node in self.nodes if node.process.poll() is not None), None)
+            if ended is not None:
+                raise NodeEnded(ended)
+            if time.monotonic() > deadline:
+                raise LocalRayError(_account(self.nodes[-1], f"was not ready after {START_SECONDS:.0f} s"))
+            time.sleep(POLL_SECONDS)
 
 
 @contextmanager
@@ -174,22 +234,6 @@ def free_ports() -> Ports:
     return Ports(gcs=gcs, dashboard=dashboard, client=client, metrics=metrics, agent=agent)
 
 
-def _start(
-    pod: ExpandedPod,
-    *,
-    name: str,
-    ports: Ports,
-    head: Ports,
-    session: Path,
-    options: Options,
-    family: ProcessFamily,
-) -> Node:
-    log = options.logs / f"{name}.log"
-    arguments = start_arguments(pod, ports=ports, head=head, session=session, ray=options.ray)
-    process = family.start(arguments, environment=node_environment(pod, head=head, options=options), log=log)
-    return Node(name=name, ports=ports, process=process, log=log)
-
-
 def node_environment(pod: ExpandedPod, *, head: Ports, options: Options) -> dict[str, str]:
     """This process's environment without Ray settings, then the pod's, then what differs on this machine."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
@@ -212,25 +256,6 @@ def token_environment(token: str | None) -> dict[str, str]:
     if token is None:
         return {"RAY_AUTH_MODE": "disabled"}
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
-
-
-def _wait(nodes: Sequence[Node], *, until: Callable[[], bool]) -> None:
-    """Raises LocalRayError when any of the nodes ends, or when the newest takes too long."""
-    deadline = time.monotonic() + START_SECONDS
-    while not until():
-        ended = next((node for node in nodes if node.process.poll() is not None), None)
-        if ended is not None:
-            raise LocalRayError(_account(ended, f"ended with code {ended.process.returncode} while starting"))
-        if time.monotonic() > deadline:
-            raise LocalRayError(_account(nodes[-1], f"was not ready after {START_SECONDS:.0f} s"))
-        time.sleep(POLL_SECONDS)
-
-
-def _has_nodes(api: RayApi, count: int) -> bool:
-    try:
-        return api.node_count() >= count
-    except RayApiError:
-        return False
 
 
 def _is_healthy(node: Node) -> bool:

@@ -8,7 +8,15 @@ import pytest
 
 from k8s.operator import ExpandedPod, ray_nodes
 from ops import local_ray
-from ops.local_ray import LocalRayError, Options, Ports, free_ports, node_environment, start_arguments
+from ops.local_ray import (
+    LocalRayError,
+    NodeEnded,
+    Options,
+    Ports,
+    free_ports,
+    node_environment,
+    start_arguments,
+)
 
 type Manifest = dict[str, Any]
 
@@ -99,3 +107,17 @@ def test_a_head_that_does_not_come_up_is_reported_with_its_last_words(
         pass
     assert message in str(failure.value)
     assert "no room left" in str(failure.value)
+
+
+def test_a_node_that_ends_while_it_starts_gets_another_chance(
+    ray_job: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_ray, "START_SECONDS", 2.0)
+    body = "with open(__file__ + '.tries', 'a') as tries:\n    tries.write('x')\nraise SystemExit(1)"
+    options = Options(ray=executable(tmp_path, body), logs=tmp_path)
+    with (
+        pytest.raises(NodeEnded, match="ended with code 1"),
+        local_ray.local_ray(manifest=ray_job, options=options),
+    ):
+        pass
+    assert len((tmp_path / "ray.tries").read_text()) == local_ray.ATTEMPTS > 1
