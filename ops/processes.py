@@ -5,12 +5,13 @@ remembers every descendant that it saw while sampling memory. It ends those by p
 Ray on the same machine is not touched.
 """
 
+import itertools
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -20,6 +21,8 @@ import psutil
 
 SAMPLE_SECONDS = 0.5
 POLL_SECONDS = 0.1
+PROPORTIONAL_EVERY = 4
+"""Samples of resident sets to one of proportional sets."""
 TERM_GRACE_SECONDS = 20.0
 KILL_GRACE_SECONDS = 5.0
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -36,6 +39,8 @@ class ProcessFamily:
         self._sampler = threading.Thread(target=self._sample_until_left, daemon=True)
         self.peak_rss_bytes = 0
         """Largest sum of resident sets; a page that several processes share counts once for each of them."""
+        self.peak_memory_bytes = 0
+        """Largest memory in use, shared pages counted once (Linux; elsewhere as `peak_rss_bytes`)."""
 
     def __enter__(self) -> Self:
         self._sampler.start()
@@ -71,22 +76,23 @@ class ProcessFamily:
         return process
 
     def _sample_until_left(self) -> None:
-        while not self._left.wait(SAMPLE_SECONDS):
-            self._sample()
-
-    def _sample(self) -> None:
-        rss_bytes = 0
-        for process in self.members():
-            with suppress(psutil.Error):
-                rss_bytes += process.memory_info().rss
-        self.peak_rss_bytes = max(self.peak_rss_bytes, rss_bytes)
+        for sample in itertools.count():
+            if self._left.wait(SAMPLE_SECONDS):
+                return
+            members = self.members()
+            self.peak_rss_bytes = max(self.peak_rss_bytes, _sum(members, _resident_bytes))
+            if sample % PROPORTIONAL_EVERY == 0:
+                self.peak_memory_bytes = max(self.peak_memory_bytes, _sum(members, _proportional_bytes))
 
     def members(self) -> set[psutil.Process]:
         """Members of the family that run now, including those whose parent has gone."""
         with self._lock:
-            for process in list(self._seen):
-                with suppress(psutil.NoSuchProcess):
-                    self._seen.update(process.children(recursive=True))
+            reached: set[psutil.Process] = set()
+            for process in sorted(self._seen, key=psutil.Process.create_time):
+                if process not in reached:
+                    with suppress(psutil.NoSuchProcess):
+                        reached.update(process.children(recursive=True))
+            self._seen |= reached
             self._seen = {process for process in self._seen if _is_alive(process)}
             return set(self._seen)
 
@@ -115,6 +121,23 @@ def _wait_while(condition: Callable[[], object], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while condition() and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
+
+
+def _sum(members: Iterable[psutil.Process], bytes_of: Callable[[psutil.Process], int]) -> int:
+    total = 0
+    for process in members:
+        with suppress(psutil.Error):
+            total += bytes_of(process)
+    return total
+
+
+def _resident_bytes(process: psutil.Process) -> int:
+    return int(process.memory_info().rss)
+
+
+def _proportional_bytes(process: psutil.Process) -> int:
+    """A page that n processes share counts 1/n. Linux only, and slow: it walks the process's mappings."""
+    return int(getattr(process.memory_full_info(), "pss", 0)) or _resident_bytes(process)
 
 
 def _is_alive(process: psutil.Process) -> bool:

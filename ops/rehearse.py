@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -48,22 +48,24 @@ class Account:
 
     console: Console
     seconds: dict[str, float] = field(default_factory=dict)
+    peak_memory_bytes: int = 0
     peak_rss_bytes: int = 0
 
     @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """Show the step while it runs, and its time afterwards."""
+    def step(self, name: str) -> Iterator[Callable[[str], None]]:
+        """Show the step while it runs, and its time afterwards; the callable shows how far it is."""
         started = time.monotonic()
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         with Progress(
             *columns, console=self.console, transient=True, disable=not self.console.is_terminal
         ) as progress:
-            progress.add_task(name, total=None)
-            yield
+            task = progress.add_task(name, total=None)
+            yield lambda state: progress.update(task, description=f"{name} {state}".rstrip())
         self.seconds[name] = time.monotonic() - started
         self.console.print(f"{name}: {self.seconds[name]:.0f} s", highlight=False)
 
     def note_memory(self, family: ProcessFamily) -> None:
+        self.peak_memory_bytes = max(self.peak_memory_bytes, family.peak_memory_bytes)
         self.peak_rss_bytes = max(self.peak_rss_bytes, family.peak_rss_bytes)
 
 
@@ -127,13 +129,14 @@ def _rehearse(
         with account.step("start Ray: the head, then each worker"):
             ray = cluster.enter_context(local_ray(manifest=manifest, options=options))
         cluster.callback(account.note_memory, ray.family)
-        with account.step("run the job"):
+        with account.step("run the job") as show_progress:
             run_job(
                 ray=ray,
                 entrypoint=entrypoint,
                 log=run / "job.log",
                 deadline_seconds=deadline_seconds,
                 console=account.console,
+                show_progress=show_progress,
             )
     return collect(shared=shared, entrypoint=entrypoint, run=run)
 
@@ -169,7 +172,15 @@ def ray_job_manifest(folder: Path) -> dict[str, Any]:
     return job
 
 
-def run_job(*, ray: LocalRay, entrypoint: str, log: Path, deadline_seconds: float, console: Console) -> None:
+def run_job(
+    *,
+    ray: LocalRay,
+    entrypoint: str,
+    log: Path,
+    deadline_seconds: float,
+    console: Console,
+    show_progress: Callable[[str], None],
+) -> None:
     """Submit the entrypoint and follow its log to the end; raises unless Ray calls the job a success."""
     submission_id = "rehearsal"
     ray.api.submit(entrypoint=entrypoint, submission_id=submission_id)
@@ -181,6 +192,7 @@ def run_job(*, ray: LocalRay, entrypoint: str, log: Path, deadline_seconds: floa
         text = ray.api.log(submission_id)
         log.write_text(text, encoding="utf-8")
         shown = _show_new_lines(text, shown=shown, console=console)
+        show_progress(last_state(text[len(shown) :]))
         if state.status.is_final:
             break
         if time.monotonic() > deadline:
@@ -195,9 +207,14 @@ def run_job(*, ray: LocalRay, entrypoint: str, log: Path, deadline_seconds: floa
 def _show_new_lines(text: str, *, shown: str, console: Console) -> str:
     """Print the complete lines beyond what was shown; returns what is shown now."""
     complete = text[: text.rfind("\n") + 1]
-    for line in complete[len(shown) :].splitlines():
-        console.print(Text.from_ansi(f"  {line}"), soft_wrap=True)
+    for line in complete[len(shown) :].split("\n")[:-1]:
+        console.print(Text.from_ansi(f"  {last_state(line)}"), soft_wrap=True)
     return complete
+
+
+def last_state(line: str) -> str:
+    """What a terminal would show of a line that a progress bar wrote over and over."""
+    return next((state for state in reversed(line.split("\r")) if state.strip()), "")
 
 
 def run_id(entrypoint: str) -> str:
@@ -229,10 +246,11 @@ def _conclude(*, results: Results, run: Path, account: Account) -> None:
     console.print()
     console.print(f"before: {results.evaluation.before}", highlight=False)
     console.print(f"after:  {results.evaluation.after}", highlight=False)
-    minutes, gib = sum(account.seconds.values()) / 60, account.peak_rss_bytes / GIB
+    minutes = sum(account.seconds.values()) / 60
     console.print(
-        f"took {minutes:.1f} min; peak memory {gib:.1f} GiB "
-        "(resident sets of all started processes, shared pages counted in each)",
+        f"took {minutes:.1f} min; peak memory {account.peak_memory_bytes / GIB:.1f} GiB "
+        f"(resident sets of all started processes: {account.peak_rss_bytes / GIB:.1f} GiB)",
         highlight=False,
+        soft_wrap=True,
     )
     console.print(f"report: {run / 'report.html'}", highlight=False, soft_wrap=True)

@@ -18,7 +18,7 @@ from ops.__main__ import app
 from ops.local_ray import LocalRay, Options
 from ops.processes import ProcessFamily
 from ops.ray_jobs import JobState, JobStatus, RayApi
-from ops.rehearse import RehearsalError, ray_job_manifest, run_id, run_job
+from ops.rehearse import RehearsalError, last_state, ray_job_manifest, run_id, run_job
 
 type Manifest = dict[str, Any]
 
@@ -132,12 +132,21 @@ def test_a_job_that_ends_well_without_results_fails_the_rehearsal(
 
 def test_a_job_beyond_its_deadline_fails_the_rehearsal(ray_job: Manifest, tmp_path: Path) -> None:
     runner = JobRunner(status=JobStatus.RUNNING)
+    shown: list[str] = []
     options = Options(ray=tmp_path, logs=tmp_path, environment={"SHARED_DIR": str(tmp_path)})
     with (
         pytest.raises(RehearsalError, match=r"ran longer than 0 s; its log: (?s:.*)CUDA out of memory"),
         runner.local_ray(manifest=ray_job, options=options) as ray,
     ):
-        run_job(ray=ray, entrypoint="x", log=tmp_path / "job.log", deadline_seconds=0, console=Console())
+        run_job(
+            ray=ray,
+            entrypoint="x",
+            log=tmp_path / "job.log",
+            deadline_seconds=0,
+            console=Console(),
+            show_progress=shown.append,
+        )
+    assert shown == [""]
 
 
 def test_a_failed_synth_ends_the_rehearsal_with_its_message(
@@ -160,3 +169,16 @@ def test_exactly_one_ray_job_is_rehearsed(tmp_path: Path, ray_job: Manifest, cou
 def test_an_entrypoint_without_a_run_is_refused(entrypoint: str) -> None:
     with pytest.raises(RehearsalError, match="--run-id"):
         run_id(entrypoint)
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("plain", "plain"),
+        ("\rstep 1\rstep 2", "step 2"),
+        ("\rstep 2\r   \r", "step 2"),
+        ("", ""),
+    ],
+)
+def test_of_a_progress_bar_only_the_last_state_is_shown(line: str, shown: str) -> None:
+    assert last_state(line) == shown
