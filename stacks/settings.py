@@ -236,14 +236,14 @@ class Artifact(Section):
     ]
     """Give hf://owner/name@revision/folder (a commit never moves, a branch does) or s3://bucket/prefix."""
     folder: Annotated[str, StringConstraints(pattern=r"^[\w-][\w.-]*(/[\w-][\w.-]*)*$")]
-    """Give the folder under the shared mount, as "models/visgym-sft"."""
+    """Give the folder under the shared mount, as "models/visgym/mixed_qwen3vl"."""
 
 
 class Staging(Section):
     """What lies on the shared file system before the first run."""
 
     artifacts: tuple[Artifact, ...] = (
-        Artifact(source="hf://VisGym/visgym_model@main/mixed_qwen3vl", folder="models/visgym-sft"),
+        Artifact(source="hf://VisGym/visgym_model@main/mixed_qwen3vl", folder="models/visgym/mixed_qwen3vl"),
     )
     """Give a list of {"source": ..., "folder": ...}; an empty list stages nothing."""
     hub_token_secret_arn: SecretArn | None = None

@@ -70,7 +70,9 @@ def workload() -> RayWorkload:
         ),
         run=TrainingRun(run_id="maze-1", profile="walkthrough", deadline_seconds=172_800),
         staged=(
-            StagedArtifact(source="hf://VisGym/visgym_model@main/mixed_qwen3vl", folder="models/visgym-sft"),
+            StagedArtifact(
+                source="hf://VisGym/visgym_model@main/mixed_qwen3vl", folder="models/visgym/mixed_qwen3vl"
+            ),
         ),
     )
 

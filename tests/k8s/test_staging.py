@@ -9,7 +9,7 @@ from k8s import names
 from k8s.props import NodeGroup, RayWorkload, StagedArtifact, Taint
 from k8s.render import manifests
 
-ARTIFACT = "hf://VisGym/visgym_model@main/mixed_qwen3vl=models/visgym-sft"
+ARTIFACT = "hf://VisGym/visgym_model@main/mixed_qwen3vl=models/visgym/mixed_qwen3vl"
 
 
 def job_of(workload: RayWorkload) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def test_job_stages_every_artifact_to_the_shared_mount(workload: RayWorkload) ->
     "change",
     [
         {"image": "registry.example/training:2"},
-        {"staged": (StagedArtifact(source="s3://bucket/model", folder="models/visgym-sft"),)},
+        {"staged": (StagedArtifact(source="s3://bucket/model", folder="models/visgym/mixed_qwen3vl"),)},
         {"hub_token_secret_arn": "arn:aws:secretsmanager:us-east-2:111122223333:secret:hub-AbCdEf"},
     ],
 )

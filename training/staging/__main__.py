@@ -51,7 +51,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         prog="python -m training.staging",
         description="Put models and data sets on the shared file system, once and whole.",
         epilog="Example: python -m training.staging --root /shared "
-        "hf://VisGym/visgym_model/mixed_qwen3vl=models/visgym-sft",
+        "hf://VisGym/visgym_model/mixed_qwen3vl=models/visgym/mixed_qwen3vl",
     )
     parser.add_argument("artifacts", nargs="+", type=Artifact.parse, metavar="SOURCE=FOLDER")
     parser.add_argument("--root", type=Path, required=True, help="where the folders lie: the shared mount")
