@@ -1,9 +1,10 @@
 """When to wake somebody: alert rules in Grafana's form, each with what to do about it."""
 
+import string
 from dataclasses import dataclass
 from typing import Any
 
-from stacks.dashboards.panels import PROMETHEUS
+from stacks.dashboards.panels import CLOUDWATCH, FILE_SYSTEM, PROMETHEUS
 
 FOLDER = "hyperpod-rl"
 GROUP = "rl-training"
@@ -24,32 +25,77 @@ class Alert:
     remedy: str
 
     def rule(self) -> dict[str, Any]:
-        """Grafana's rule: the query, reduced to its last value, alarming when any series is left."""
+        """Grafana's rule: alarming when any series is left."""
         query = {
-            "refId": "A",
             "datasourceUid": PROMETHEUS.uid,
             "relativeTimeRange": {"from": 600, "to": 0},
-            "model": {"refId": "A", "expr": self.expression, "instant": True},
+            "model": {"expr": self.expression, "instant": True},
         }
         # The comparison is in the expression: every series that it leaves is an alarm, whatever its value.
-        condition = {
-            "refId": "B",
-            "datasourceUid": "__expr__",
-            "model": {"refId": "B", "type": "math", "expression": "is_number($A)"},
+        condition = {"type": "math", "expression": "is_number($A)"}
+        return _rule(self, query, [condition])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSystemAlert:
+    """The shared file system has less free space than a share of its capacity. FSx tells CloudWatch only."""
+
+    capacity_gib: int
+    free_share: float = 0.15
+    uid: str = "rl-file-system-full"
+    title: str = "The shared file system is more than 85 % full"
+    for_minutes: int = 15
+    severity: str = "warning"
+    remedy: str = (
+        "Delete old runs, keep fewer checkpoints, or raise storage.capacity_gib: FSx grows in place."
+    )
+
+    def rule(self) -> dict[str, Any]:
+        """Grafana's rule: the sum over the file servers, its last value, below the threshold."""
+        query = {
+            "datasourceUid": CLOUDWATCH.uid,
+            "relativeTimeRange": {"from": 1800, "to": 0},
+            "model": {
+                "namespace": "AWS/FSx",
+                "metricName": "FreeDataStorageCapacity",
+                "dimensions": {"FileSystemId": [FILE_SYSTEM]},
+                "statistic": "Sum",
+                "period": "60",
+                "region": "default",
+                "matchExact": True,
+                "queryMode": "Metrics",
+                "metricQueryType": 0,
+                "metricEditorMode": 0,
+            },
         }
-        return {
-            "uid": self.uid,
-            "title": self.title,
-            "ruleGroup": GROUP,
-            "folderUID": FOLDER,
-            "condition": "B",
-            "data": [query, condition],
-            "for": f"{self.for_minutes}m",
-            "noDataState": "OK",
-            "execErrState": "Error",
-            "labels": {"severity": self.severity},
-            "annotations": {"summary": self.title, "description": self.remedy},
-        }
+        reduction = {"type": "reduce", "expression": "A", "reducer": "last"}
+        below = {"type": "lt", "params": [self.free_share * self.capacity_gib * 1024**3]}
+        threshold = {"type": "threshold", "expression": "B", "conditions": [{"evaluator": below}]}
+        return _rule(self, query, [reduction, threshold])
+
+
+def _rule(
+    alert: Alert | FileSystemAlert, query: dict[str, Any], expressions: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """A query and what is made of it step by step, lettered; the last step decides."""
+    steps = [query, *({"datasourceUid": "__expr__", "model": model} for model in expressions)]
+    data = [
+        step | {"refId": letter, "model": step["model"] | {"refId": letter}}
+        for letter, step in zip(string.ascii_uppercase, steps, strict=False)
+    ]
+    return {
+        "uid": alert.uid,
+        "title": alert.title,
+        "ruleGroup": GROUP,
+        "folderUID": FOLDER,
+        "condition": data[-1]["refId"],
+        "data": data,
+        "for": f"{alert.for_minutes}m",
+        "noDataState": "OK",
+        "execErrState": "Error",
+        "labels": {"severity": alert.severity},
+        "annotations": {"summary": alert.title, "description": alert.remedy},
+    }
 
 
 def alerts(*, budget_usd: float, usd_per_hour: float) -> tuple[Alert, ...]:

@@ -1,11 +1,9 @@
 """The dashboards: training, Ray, machines, cost."""
 
-from stacks.dashboards.panels import Board, Plot, ServicePlot
+from stacks.dashboards.panels import FILE_SYSTEM, Board, Plot, ServicePlot
 
 RUN = '{run_id="$run"}'
 Z_95 = 1.96
-FILE_SYSTEM = "@@FILE_SYSTEM_ID@@"
-"""Filled in at deploy time."""
 
 
 def wilson(bound: str) -> str:

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from stacks.dashboards.alerts import EVALUATION_SECONDS, FOLDER, GROUP, alerts
+from stacks.dashboards.alerts import EVALUATION_SECONDS, FOLDER, GROUP, Alert, FileSystemAlert, alerts
 from stacks.dashboards.boards import boards
 from stacks.dashboards.panels import CLOUDWATCH, PROMETHEUS
 from stacks.settings import Settings
@@ -21,7 +21,10 @@ def usd_per_hour(settings: Settings) -> float:
 def grafana_content(settings: Settings) -> dict[str, Any]:
     """Data sources, dashboards and alerts of an environment. The same settings give the same document."""
     price = usd_per_hour(settings)
-    rules = alerts(budget_usd=settings.observability.budget_usd, usd_per_hour=price)
+    rules: tuple[Alert | FileSystemAlert, ...] = (
+        *alerts(budget_usd=settings.observability.budget_usd, usd_per_hour=price),
+        FileSystemAlert(capacity_gib=settings.storage.capacity_gib),
+    )
     return {
         "folder": {"uid": FOLDER, "title": f"RL on HyperPod: {settings.name}"},
         "data_sources": [_prometheus(), _cloudwatch()],

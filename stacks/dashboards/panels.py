@@ -13,6 +13,8 @@ from grafana_foundation_sdk.models.dashboard import DataSourceRef, VariableRefre
 
 PROMETHEUS = DataSourceRef(type_val="prometheus", uid="rl-prometheus")
 CLOUDWATCH = DataSourceRef(type_val="cloudwatch", uid="rl-cloudwatch")
+FILE_SYSTEM = "@@FILE_SYSTEM_ID@@"
+"""Filled in at deploy time."""
 HEIGHT, WIDTH = 8, 8
 """Grid units; a row of the screen has 24."""
 

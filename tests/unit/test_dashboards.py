@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from stacks.dashboards.alerts import Alert, alerts
+from stacks.dashboards.alerts import Alert, FileSystemAlert, alerts
 from stacks.dashboards.boards import boards, wilson
 from stacks.dashboards.content import PLACEHOLDER, grafana_content, usd_per_hour
 from stacks.dashboards.metrics import job_metrics, metrics_of, unknown_metrics
@@ -62,12 +62,25 @@ def test_uids_are_unique() -> None:
     assert len(set(uids)) == len(uids)
 
 
-@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.uid)
-def test_alert_says_what_to_do_and_is_quiet_without_data(alert: Alert) -> None:
+FILE_SYSTEM_ALERT = FileSystemAlert(capacity_gib=2400)
+
+
+@pytest.mark.parametrize("alert", [*ALERTS, FILE_SYSTEM_ALERT], ids=lambda alert: alert.uid)
+def test_alert_says_what_to_do_and_is_quiet_without_data(alert: Alert | FileSystemAlert) -> None:
     rule = alert.rule()
     assert rule["annotations"]["description"].endswith(".")
     assert rule["noDataState"] == "OK"
-    assert rule["condition"] in {each["refId"] for each in rule["data"]}
+    assert rule["condition"] == rule["data"][-1]["refId"]
+    for step in rule["data"]:
+        assert step["model"]["refId"] == step["refId"]
+
+
+def test_file_system_alert_holds_below_fifteen_percent_of_the_capacity() -> None:
+    query, reduction, threshold = (step["model"] for step in FILE_SYSTEM_ALERT.rule()["data"])
+    assert query["metricName"] == "FreeDataStorageCapacity"
+    assert (reduction["expression"], threshold["expression"]) == ("A", "B")
+    (condition,) = threshold["conditions"]
+    assert condition["evaluator"] == {"type": "lt", "params": [360 * 1024**3]}
 
 
 def test_interval_is_wilsons() -> None:
