@@ -223,7 +223,7 @@ def _disc() -> NDArray[np.bool_]:
     return (rows + columns <= 7) & (rows < 6) & (columns < 6)
 
 
-_DISC = _disc()
+AGENT_DISC = _disc()
 
 
 @functools.lru_cache(maxsize=512)
@@ -250,7 +250,7 @@ def render(maze: Maze, agent: Cell, *, left_target: bool = False) -> Frame:
 
 def _paint(frame: Frame, cell: Cell, colour: tuple[int, int, int]) -> None:
     top, left = cell[0] * CELL_PIXELS, cell[1] * CELL_PIXELS
-    frame[top : top + CELL_PIXELS, left : left + CELL_PIXELS][_DISC] = colour
+    frame[top : top + CELL_PIXELS, left : left + CELL_PIXELS][AGENT_DISC] = colour
 
 
 def prompt_for(size: int) -> str:

@@ -14,6 +14,7 @@ from training.actions import ACTIONS
 from training.local import tiny_model
 from training.local.inference_client import LocalInferenceClient, Renderer
 from training.local.rollout_engine import Request, RolloutEngine, Sampling
+from training.local.shrinking import Shrinking
 from training.local.warm_start import WarmStart, demonstrate, patches, player_probabilities
 from training.maze import FEEDBACK_DONE, MazeEnvironment, best_action, maze_for, prompt_for, render
 
@@ -84,11 +85,17 @@ def test_rendering_message_by_message_equals_the_whole_chat_template(model_folde
     assert len(frames) == tokens.count(tokenizer.convert_tokens_to_ids(tiny_model.IMAGE)) == 4
 
 
-def test_patches_from_the_layout_equal_the_processed_frames() -> None:
-    processor = tiny_model.build_image_processor(maze_size=SIZE)
+ONE_SHADE = 1 / 255 / tiny_model.PIXEL_SPREAD
+
+
+@pytest.mark.parametrize(
+    ("shrinking", "tolerance"), [(Shrinking.BOX, 1e-5), (Shrinking.BILINEAR, 1.01 * ONE_SHADE)]
+)
+def test_patches_from_the_layout_equal_the_processed_frames(shrinking: Shrinking, tolerance: float) -> None:
+    processor = tiny_model.build_image_processor(maze_size=SIZE, shrinking=shrinking)
     cells = list(MAZE.next_cells)
     drawn = processor([Image.fromarray(render(MAZE, cell)) for cell in cells], return_tensors="np")
-    np.testing.assert_allclose(patches(MAZE, cells), drawn["pixel_values"], atol=1e-5)
+    np.testing.assert_allclose(patches(MAZE, cells, shrinking), drawn["pixel_values"], atol=tolerance)
 
 
 def test_attention_over_single_patches_equals_hugging_faces_loop(
@@ -97,7 +104,7 @@ def test_attention_over_single_patches_equals_hugging_faces_loop(
     from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionAttention
 
     model = Qwen3VLForConditionalGeneration.from_pretrained(model_folder)
-    frames = torch.from_numpy(patches(MAZE, list(MAZE.next_cells)))
+    frames = torch.from_numpy(patches(MAZE, list(MAZE.next_cells), Shrinking.BOX))
     grid = torch.ones((len(frames), 3), dtype=torch.long)
     expected = model.model.visual(frames, grid_thw=grid).pooler_output
     monkeypatch.setattr(Qwen3VLVisionAttention, "forward", Qwen3VLVisionAttention.forward)

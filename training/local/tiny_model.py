@@ -29,6 +29,7 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionAttention
 
 from training.actions import ACTIONS
+from training.local.shrinking import Shrinking
 from training.maze import FEEDBACK_DONE, FEEDBACK_WALL, prompt_for
 
 PAD, TURN_START, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
@@ -74,7 +75,9 @@ def action_token_ids(tokenizer: PreTrainedTokenizerFast) -> list[int]:
     return ids
 
 
-def build_image_processor(*, maze_size: int) -> Qwen2VLImageProcessorPil:
+def build_image_processor(
+    *, maze_size: int, shrinking: Shrinking = Shrinking.BOX
+) -> Qwen2VLImageProcessorPil:
     """Qwen's own preprocessing, set to one pixel a cell and one patch a frame."""
     return Qwen2VLImageProcessorPil(
         patch_size=maze_size,
@@ -82,7 +85,7 @@ def build_image_processor(*, maze_size: int) -> Qwen2VLImageProcessorPil:
         temporal_patch_size=1,
         min_pixels=maze_size**2,
         max_pixels=maze_size**2,
-        resample=PILImageResampling.BOX,
+        resample=PILImageResampling[shrinking.name],
         image_mean=[PIXEL_MEAN] * 3,
         image_std=[PIXEL_SPREAD] * 3,
     )

@@ -28,14 +28,10 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen3VLForCondi
 
 from training.actions import ACTIONS, Action, Move
 from training.local import tiny_model
+from training.local.shrinking import Shrinking, shrunk_frames
 from training.maze import (
-    AGENT_COLOUR,
-    CELL_PIXELS,
     FEEDBACK_DONE,
     FEEDBACK_WALL,
-    PATH_COLOUR,
-    TARGET_COLOUR,
-    WALL_COLOUR,
     Cell,
     Maze,
     best_action,
@@ -48,11 +44,12 @@ logger = logging.getLogger(__name__)
 
 STOP = len(ACTIONS) - 1
 MOVES = range(STOP)
-# The agent's octagon covers 104 of the 625 pixels of its cell.
-DISC_SHARE = 104 / CELL_PIXELS**2
 MUON_MIN_SIZE = 64
 # Seeds of demonstration mazes: below those of GRPO's training rows, above those of any evaluation set.
 DEMONSTRATION_SEEDS = range(600_000, 1_000_000)
+
+
+_SOURCES = ("tiny_model.py", "shrinking.py", "warm_start.py")
 
 
 @dataclass(frozen=True)
@@ -61,6 +58,8 @@ class WarmStart:
 
     maze_size: int = 9
     seed: int = 0
+    shrinking: Shrinking = Shrinking.BOX
+    """How a frame becomes one pixel a cell; for vLLM it must be bilinear."""
     noise: float = 0.35
     """Share of turns in which the demonstrating player moves at random."""
     vision_steps: int = 900
@@ -74,7 +73,7 @@ class WarmStart:
     @property
     def digest(self) -> str:
         """Changes with any setting and with the code that builds the model."""
-        sources = [Path(tiny_model.__file__).read_text(), Path(__file__).read_text()]
+        sources = [(Path(__file__).parent / name).read_text() for name in _SOURCES]
         return hashlib.sha256("\n".join([json.dumps(asdict(self)), *sources]).encode()).hexdigest()[:16]
 
 
@@ -105,7 +104,9 @@ def _train(settings: WarmStart, folder: Path) -> None:
     mazes = _demonstration_mazes(settings)
     train_vision(model, mazes, settings)
     train_dialogue(model, tokenizer, mazes, settings)
-    image_processor = tiny_model.build_image_processor(maze_size=settings.maze_size)
+    image_processor = tiny_model.build_image_processor(
+        maze_size=settings.maze_size, shrinking=settings.shrinking
+    )
     tiny_model.save(folder, model=model, tokenizer=tokenizer, image_processor=image_processor)
 
 
@@ -118,24 +119,10 @@ def _demonstration_mazes(settings: WarmStart) -> Iterator[Maze]:
 # --- stage 1: the vision tower reads a maze ---------------------------------------------------------------
 
 
-def patches(maze: Maze, cells: Sequence[Cell]) -> NDArray[np.float32]:
-    """What the image processor makes of the frames with the agent on each of `cells`; shape (cells, 3 *
-    size²).
-
-    Computed from the layout, because drawing and shrinking a million frames would take longer than training.
-    """
-    colours = np.array(
-        [
-            [WALL_COLOUR if maze.is_wall((r, c)) else PATH_COLOUR for c in range(maze.size)]
-            for r in range(maze.size)
-        ],
-        np.float32,
-    )
-    colours[maze.target] = TARGET_COLOUR
-    frames = np.repeat(colours[None], len(cells), axis=0)
-    for frame, cell in zip(frames, cells, strict=True):
-        frame[cell] = frame[cell] * (1 - DISC_SHARE) + np.array(AGENT_COLOUR, np.float32) * DISC_SHARE
-    normalised = (np.round(frames) / 255 - tiny_model.PIXEL_MEAN) / tiny_model.PIXEL_SPREAD
+def patches(maze: Maze, cells: Sequence[Cell], shrinking: Shrinking) -> NDArray[np.float32]:
+    """What the image processor makes of the frames with the agent on each of `cells`; (cells, 3 * size²)."""
+    frames = shrunk_frames(maze, cells, shrinking)
+    normalised = (frames / 255 - tiny_model.PIXEL_MEAN) / tiny_model.PIXEL_SPREAD
     return normalised.transpose(0, 3, 1, 2).reshape(len(cells), -1).astype(np.float32)
 
 
@@ -145,7 +132,9 @@ def train_vision(model: Qwen3VLForConditionalGeneration, mazes: Iterator[Maze], 
     probe = nn.Linear(model.config.vision_config.out_hidden_size, len(ACTIONS))
     optimizer = _Optimizer([*visual.parameters(), *probe.parameters()], steps=settings.vision_steps)
     for step in range(settings.vision_steps):
-        frames, labels = _labelled_frames(list(itertools.islice(mazes, settings.vision_mazes)))
+        frames, labels = _labelled_frames(
+            list(itertools.islice(mazes, settings.vision_mazes)), settings.shrinking
+        )
         # One film of many one-patch frames: the tower treats each frame by itself, as it does images.
         film = torch.tensor([[len(frames), 1, 1]])
         logits = probe(visual(frames, grid_thw=film).pooler_output)
@@ -156,11 +145,11 @@ def train_vision(model: Qwen3VLForConditionalGeneration, mazes: Iterator[Maze], 
             logger.info("vision step %d: loss %.3f, best action named for %.3f", step + 1, loss, accuracy)
 
 
-def _labelled_frames(mazes: Sequence[Maze]) -> tuple[torch.Tensor, torch.Tensor]:
+def _labelled_frames(mazes: Sequence[Maze], shrinking: Shrinking) -> tuple[torch.Tensor, torch.Tensor]:
     frames, labels = [], []
     for maze in mazes:
         cells = list(maze.next_cells)
-        frames.append(patches(maze, cells))
+        frames.append(patches(maze, cells, shrinking))
         labels += [ACTIONS.index(best_action(maze, cell)) for cell in cells]
     return torch.from_numpy(np.concatenate(frames)), torch.tensor(labels)
 
@@ -242,7 +231,7 @@ def train_dialogue(
             )
             for maze in itertools.islice(mazes, settings.dialogue_mazes)
         ]
-        loss = _dialogue_loss(model, tokenizer, batch)
+        loss = _dialogue_loss(model, tokenizer, batch, settings.shrinking)
         optimizer.update(loss)
         if step % 50 == 49:
             logger.info("dialogue step %d: loss %.3f", step + 1, loss)
@@ -250,12 +239,15 @@ def train_dialogue(
 
 
 def _dialogue_loss(
-    model: Qwen3VLForConditionalGeneration, tokenizer: PreTrainedTokenizerFast, batch: Sequence[Demonstration]
+    model: Qwen3VLForConditionalGeneration,
+    tokenizer: PreTrainedTokenizerFast,
+    batch: Sequence[Demonstration],
+    shrinking: Shrinking,
 ) -> torch.Tensor:
     """Cross-entropy to the player's probabilities at every answer, and to the end of the turn after it."""
     action_ids = tiny_model.action_token_ids(tokenizer)
     ids = torch.tensor([d.tokens for d in batch])
-    frames = torch.from_numpy(np.concatenate([patches(d.maze, d.cells) for d in batch]))
+    frames = torch.from_numpy(np.concatenate([patches(d.maze, d.cells, shrinking) for d in batch]))
     hidden = model.model(
         input_ids=ids,
         pixel_values=frames,
