@@ -96,33 +96,37 @@ synth: .build/infrastructure.stamp .build/node.stamp crds-if-reachable ## Templa
 docs: .build/infrastructure.stamp ## docs/settings.md from the settings' own documentation
 	$(BIN)/python -m stacks > docs/settings.md
 
-# --- static checks: what needs no test runner, cheapest first ----------------------------------------------
-.PHONY: check check-python check-scripts check-docs check-templates check-security
-check: check-python check-scripts check-docs check-templates check-security ## Lint, types, complexity, import rules, templates, manifests
+# --- static checks: what needs no test runner, two at a time ----------------------------------------------
+ENVIRONMENTS := walkthrough small
+CHECKS := check-python check-types check-scripts check-docs check-security $(ENVIRONMENTS:%=check-templates-%)
 
-check-python: .build/infrastructure.stamp .build/training.stamp
+.PHONY: check $(CHECKS)
+check: setup $(CRDS) ## Lint, types, complexity, import rules, templates, manifests, security, stale documents
+	$(MAKE) --no-print-directory --jobs=2 $(CHECKS)
+
+check-python: .build/infrastructure.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy app.py stacks k8s ops
-	$(BIN)/mypy --python-executable $(TRAINING_BIN)/python -p training
 	$(BIN)/lint-imports --no-logo
 
-check-scripts: .build/infrastructure.stamp
-	git ls-files -z '*.sh' .ci/run | xargs --null $(BIN)/shellcheck
+check-types: .build/infrastructure.stamp .build/training.stamp
+	$(BIN)/mypy app.py stacks k8s ops
+	$(BIN)/mypy --python-executable $(TRAINING_BIN)/python -p training
 
-# W3005 is the CDK's own redundancy: a DependsOn beside a reference.
-check-templates: .build/infrastructure.stamp .build/node.stamp $(CRDS)
-	out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && set -e; \
-	for environment in walkthrough small; do \
-	  $(CDK) synth --quiet --strict --output $$out/$$environment --context environment=$$environment; \
-	  $(BIN)/python -m k8s --environment $$environment --output $$out/manifests-$$environment; \
-	  $(BIN)/python -m k8s validate --environment $$environment $$out/manifests-$$environment/*.yaml; \
-	done; \
-	$(BIN)/cfn-lint --ignore-checks W3005 --template $$out/*/*.template.json \
-	  --regions $$($(BIN)/python -c 'from stacks.regions import REGIONS; print(*REGIONS)')
+check-scripts: .build/infrastructure.stamp
+	git ls-files -z '*.sh' .ci/run | xargs -0 $(BIN)/shellcheck
+
+check-docs: .build/infrastructure.stamp
+	$(BIN)/python -m stacks | diff - docs/settings.md || { echo "stale: make docs" >&2; exit 1; }
 
 check-security: .build/infrastructure.stamp
 	$(BIN)/python -m pytest --quiet tests/infra/test_security_rules.py
 
-check-docs: .build/infrastructure.stamp
-	$(BIN)/python -m stacks | diff - docs/settings.md || { echo "stale: make docs" >&2; exit 1; }
+# W3005 is the CDK's own redundancy: a DependsOn beside a reference.
+$(ENVIRONMENTS:%=check-templates-%): check-templates-%: .build/infrastructure.stamp .build/node.stamp $(CRDS)
+	out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && set -e; \
+	$(CDK) synth --quiet --strict --output $$out/templates --context environment=$*; \
+	$(BIN)/python -m k8s --environment $* --output $$out/manifests; \
+	$(BIN)/python -m k8s validate --environment $* $$out/manifests/*.yaml; \
+	$(BIN)/cfn-lint --ignore-checks W3005 --template $$out/templates/*.template.json \
+	  --regions $$($(BIN)/python -c 'from stacks.regions import REGIONS; print(*REGIONS)')
