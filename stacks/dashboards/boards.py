@@ -192,7 +192,7 @@ def ray_cluster() -> Board:
             "Health": (
                 Plot(
                     title="Nodes alive",
-                    queries={"{{node_type}}": "sum by (node_type) (ray_cluster_active_nodes)"},
+                    queries={"nodes": "count(ray_node_cpu_count)"},
                     minimum=0,
                 ),
                 Plot(

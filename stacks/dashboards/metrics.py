@@ -80,7 +80,7 @@ RAY = Source(
             "ray_placement_groups",
             "ray_object_store_memory",
             "ray_resources",
-            "ray_cluster_active_nodes",
+            "ray_node_cpu_count",
             "ray_node_cpu_utilization",
             "ray_node_mem_used",
             "ray_node_mem_total",
