@@ -95,17 +95,19 @@ def estimate(
 
 def _instance_line(group: InstanceGroup, instance_prices: InstancePrices) -> CostLine:
     usd = instance_prices.usd_per_hour[group.instance_type]
-    basis, source = f"{group.instance_count} x ${usd:.5g} ({group.instance_type})", instance_prices.source
+    basis = f"{group.instance_count} x ${usd:.5g} ({group.instance_type})"
+    total = group.instance_count * usd
     if group.training_plan_arn is not None:
-        usd, basis = 0.0, f"{basis}, paid with the training plan"
-        source = "the plan's upfront fee: aws sagemaker describe-training-plan"
+        fee = instance_prices.plan_usd_per_hour.get(group.training_plan_arn)
+        total = fee or 0.0
+        basis = f"{basis}, {'paid beforehand: see --refresh' if fee is None else 'fee of the training plan'}"
     elif group.is_spot:
         basis = f"{basis}, at most: spot is billed below on-demand"
     return CostLine(
         component=f"instance group {group.name}",
-        usd_per_hour=group.instance_count * usd,
+        usd_per_hour=total,
         basis=basis,
-        source=source,
+        source=instance_prices.source,
     )
 
 
@@ -165,8 +167,9 @@ def _prices(settings: Settings, *, refresh: bool) -> InstancePrices:
     if not refresh:
         return prices.shipped_prices()
     try:
-        client = boto3.client("pricing", region_name=prices.PRICING_REGION)
-        return prices.fetched_prices(settings, pricing=client)
+        pricing = boto3.client("pricing", region_name=prices.PRICING_REGION)
+        sagemaker = boto3.client("sagemaker", region_name=settings.region)
+        return prices.fetched_prices(settings, pricing=pricing, sagemaker=sagemaker)
     except PriceError as error:
         raise OperationError(str(error)) from error
 

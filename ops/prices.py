@@ -7,7 +7,7 @@ instance prices only.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,6 +38,8 @@ class InstancePrices:
 
     usd_per_hour: Mapping[str, float]
     source: str
+    plan_usd_per_hour: Mapping[str, float] = field(default_factory=dict)
+    """Upfront fee over hours of each training plan that was looked up, by ARN."""
 
 
 def shipped_prices() -> InstancePrices:
@@ -46,16 +48,27 @@ def shipped_prices() -> InstancePrices:
     return InstancePrices(usd_per_hour=prices, source=SHIPPED_INSTANCES)
 
 
-def fetched_prices(settings: Settings, *, pricing: Any) -> InstancePrices:
-    """Today's EC2 on-demand prices of the settings' region for the types in use.
+def fetched_prices(settings: Settings, *, pricing: Any, sagemaker: Any) -> InstancePrices:
+    """Today's EC2 on-demand prices of the settings' region for the types in use, and the fees of its plans.
 
-    `pricing` is a boto3 client. Prices of ml.* types for HyperPod have no entry of their own that could be
-    named here with certainty, so the EC2 price of the same type stands in. Raises PriceError.
+    `pricing` and `sagemaker` are boto3 clients. Prices of ml.* types for HyperPod have no entry of their own
+    that could be named here with certainty, so the EC2 price of the same type stands in. Raises PriceError.
     """
     types = sorted({group.instance_type for group in settings.instance_groups})
     prices = {name: _fetch(name, region=settings.region, pricing=pricing) for name in types}
     source = f"instances by EC2 on-demand, {settings.region}, {datetime.now(UTC):%Y-%m-%d} (Pricing API)"
-    return InstancePrices(usd_per_hour=prices, source=source)
+    plans = {group.training_plan_arn for group in settings.instance_groups if group.training_plan_arn}
+    fees = {arn: _plan_fee(arn, sagemaker) for arn in sorted(plans)}
+    return InstancePrices(usd_per_hour=prices, source=source, plan_usd_per_hour=fees)
+
+
+def _plan_fee(arn: str, sagemaker: Any) -> float:
+    """The upfront fee, which covers all instances of the plan, spread over its hours."""
+    plan = sagemaker.describe_training_plan(TrainingPlanName=arn.rsplit("/", 1)[-1])
+    hours: float = plan.get("DurationHours", 0) + plan.get("DurationMinutes", 0) / 60
+    if not hours or "UpfrontFee" not in plan:
+        raise PriceError(f"training plan {arn} tells no fee or no duration; leave out --refresh")
+    return float(plan["UpfrontFee"]) / hours
 
 
 def _fetch(name: str, *, region: str, pricing: Any) -> float:

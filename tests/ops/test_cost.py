@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 
 from ops import cost, prices
 from ops.__main__ import app
-from ops.cost import estimate
+from ops.cost import Estimate, estimate
 from ops.prices import PriceError, fetched_prices, shipped_prices
 from stacks.settings import load_settings
 
-from .aws_stub import StubbedAws
-from .test_preflight import planned_groups, settings_with
+from .aws_stub import Answers, StubbedAws
+from .test_preflight import plan, planned_groups, settings_with
 
 
 def test_the_walkthrough_costs_what_its_parts_cost() -> None:
@@ -39,7 +39,7 @@ def test_a_training_plan_is_paid_beforehand() -> None:
     result = estimate(settings_with(instance_groups=planned_groups()), instance_prices=shipped_prices())
     gpu, head = result.instances
     assert gpu.usd_per_hour == 0
-    assert "training plan" in gpu.basis
+    assert "paid beforehand" in gpu.basis
     assert head.usd_per_hour == pytest.approx(4.608)
 
 
@@ -81,7 +81,7 @@ def price_list(*usd: str) -> Mapping[str, Any]:
 
 def test_refreshed_prices_come_from_the_pricing_api() -> None:
     aws = StubbedAws({"pricing.GetProducts": price_list("9.5000000000")}, prices.PRICING_REGION)
-    fetched = fetched_prices(load_settings(), pricing=aws.client("pricing"))
+    fetched = fetched_prices(load_settings(), pricing=aws.client("pricing"), sagemaker=None)
     assert fetched.usd_per_hour == {"ml.g7e.12xlarge": 9.5, "ml.r5d.16xlarge": 9.5}
     assert "us-east-2" in fetched.source
     filters = {row["Field"]: row["Value"] for row in aws.calls[0][1]["Filters"]}
@@ -93,7 +93,32 @@ def test_refreshed_prices_come_from_the_pricing_api() -> None:
 def test_no_price_or_two_prices_are_refused(usd: tuple[str, ...]) -> None:
     aws = StubbedAws({"pricing.GetProducts": price_list(*usd)}, prices.PRICING_REGION)
     with pytest.raises(PriceError, match=f"has {len(usd)} on-demand prices"):
-        fetched_prices(load_settings(), pricing=aws.client("pricing"))
+        fetched_prices(load_settings(), pricing=aws.client("pricing"), sagemaker=None)
+
+
+def planned(**answer: object) -> Estimate:
+    """The estimate of a planned group whose plan is looked up."""
+    plan_answer = {**plan(), "UpfrontFee": "2400.00", "DurationHours": 240, **answer}
+    answers: Answers = {
+        "pricing.GetProducts": price_list("9.5"),
+        "sagemaker.DescribeTrainingPlan": {key: value for key, value in plan_answer.items() if value},
+    }
+    aws = StubbedAws(answers, prices.PRICING_REGION)
+    settings = settings_with(instance_groups=planned_groups())
+    fetched = fetched_prices(settings, pricing=aws.client("pricing"), sagemaker=aws.client("sagemaker"))
+    return estimate(settings, instance_prices=fetched)
+
+
+def test_a_looked_up_plan_costs_its_fee_over_its_hours() -> None:
+    gpu, head = planned().instances
+    assert gpu.usd_per_hour == pytest.approx(10)
+    assert head.usd_per_hour == pytest.approx(9.5)
+
+
+@pytest.mark.parametrize("missing", ["UpfrontFee", "DurationHours"])
+def test_a_plan_without_fee_or_duration_is_refused(missing: str) -> None:
+    with pytest.raises(PriceError, match="leave out --refresh"):
+        planned(**{missing: None})
 
 
 def test_unknown_environments_end_in_one_line() -> None:
