@@ -108,6 +108,9 @@ def _rehearse(
     deadline_seconds: float,
     account: Account,
 ) -> Results:
+    for tool in (CDK, RAY):
+        if not tool.exists():
+            raise RehearsalError(f"{tool} is missing: run `make setup`")
     with account.step("synthesize the stacks (cdk.out)"):
         synth = [str(CDK), "synth", "--quiet", "--context", f"environment={environment}"]
         _command(synth, log=run / "synth.log", account=account)

@@ -73,6 +73,7 @@ def root(tmp_path: Path, ray_job: Manifest, monkeypatch: pytest.MonkeyPatch) -> 
     cdk.chmod(0o755)
     monkeypatch.setattr(rehearse, "ROOT", tmp_path)
     monkeypatch.setattr(rehearse, "CDK", cdk)
+    monkeypatch.setattr(rehearse, "RAY", cdk)
     monkeypatch.setattr(rehearse, "POLL_SECONDS", 0.0)
     monkeypatch.setattr(rehearse, "RENDER", [sys.executable, "-c", render, str(tmp_path / "rendered")])
     return tmp_path
@@ -147,6 +148,14 @@ def test_a_job_beyond_its_deadline_fails_the_rehearsal(ray_job: Manifest, tmp_pa
             show_progress=shown.append,
         )
     assert shown == [""]
+
+
+@pytest.mark.parametrize("tool", ["CDK", "RAY"])
+def test_a_missing_tool_is_told_at_once(root: Path, monkeypatch: pytest.MonkeyPatch, tool: str) -> None:
+    monkeypatch.setattr(rehearse, tool, root / "absent")
+    code, output = run(root, JobRunner(), monkeypatch)
+    assert code == 1
+    assert "absent is missing: run `make setup`" in output
 
 
 def test_a_failed_synth_ends_the_rehearsal_with_its_message(
