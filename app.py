@@ -4,6 +4,7 @@ from typing import Any
 
 import aws_cdk as cdk
 
+from k8s.props import WorkloadRefused
 from stacks.addons import AddonsStack
 from stacks.cluster import ClusterStack
 from stacks.faults import SettingsError
@@ -48,10 +49,9 @@ def compose(app: cdk.App, settings: Settings) -> None:
 def main() -> None:
     app = cdk.App()
     try:
-        settings = load_settings(app.node.try_get_context("environment") or DEFAULT_ENVIRONMENT)
-    except SettingsError as error:
+        compose(app, load_settings(app.node.try_get_context("environment") or DEFAULT_ENVIRONMENT))
+    except (SettingsError, WorkloadRefused) as error:
         raise SystemExit(f"The settings in cdk.json are refused:\n{error}") from None
-    compose(app, settings)
     app.synth()
 
 

@@ -16,9 +16,8 @@ from typing import Annotated
 import typer
 import yaml
 
-from k8s.props import NodeGroup
+from k8s.props import NodeGroup, WorkloadRefused
 from k8s.render import manifests, to_yaml
-from k8s.sizing import TooSmall
 from k8s.validation import Manifest, ManifestsRefused, validate
 from k8s.validation.crds import CrdsMissing, download
 from stacks.faults import SettingsError
@@ -35,7 +34,7 @@ def _one_line_errors() -> Iterator[None]:
     """What a user can mend ends the command with its message and exit code 1."""
     try:
         yield
-    except (SettingsError, ManifestsRefused, TooSmall, CrdsMissing, OSError, yaml.YAMLError) as error:
+    except (SettingsError, WorkloadRefused, CrdsMissing, OSError, yaml.YAMLError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
 

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
+class WorkloadRefused(Exception):
+    """The workload could not run as it is described; the message says where and what to do."""
+
+
 class Active(StrEnum):
     """Which of the two Ray workloads holds the nodes; the other is applied suspended and holds nothing."""
 

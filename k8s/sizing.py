@@ -8,7 +8,7 @@ safe side, and `k8s.validation` holds every manifest against the same figures.
 from dataclasses import dataclass
 from math import floor
 
-from k8s.props import NodeGroup
+from k8s.props import NodeGroup, WorkloadRefused
 
 MEASURED_MEMORY_SHARE = 0.875
 """Of a type's memory, what a node offers: 168 of 192 GiB on g5.12xlarge, as AWS's samples measured."""
@@ -22,7 +22,7 @@ SHARED_MEMORY_SHARE = 0.4
 MIB_PER_GIB = 1024
 
 
-class TooSmall(ValueError):
+class TooSmall(WorkloadRefused):
     """An instance type has no room for a Ray pod."""
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from k8s.props import WorkloadRefused
+
 type Manifest = dict[str, Any]
 type Path = tuple[str | int, ...]
 
@@ -29,7 +31,7 @@ class Finding:
         return f"{self.manifest}: {self.fault.path}: {self.fault.rule}. {self.fault.remedy}"
 
 
-class ManifestsRefused(Exception):
+class ManifestsRefused(WorkloadRefused):
     """Kubernetes, KubeRay or the scheduler would refuse these manifests; the message has a line a finding."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:

@@ -41,3 +41,10 @@ def test_wrong_settings_end_the_synthesis_with_a_line_each(
     assert len(told) == len(lines)
     assert all(line.startswith(start) for line, start in zip(told, lines, strict=True))
     assert end.value.__cause__ is None, "the CLI would print a traceback"
+
+
+def test_a_manifest_that_could_not_run_ends_the_synthesis_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("k8s.ray.training_entrypoint", lambda run_id: f"cd /shared && train {run_id}")
+    with pytest.raises(SystemExit, match=r"RayJob ray/\S+: spec\.entrypoint: '&' in") as end:
+        app.main()
+    assert end.value.__cause__ is None, "the CLI would print a traceback"
