@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import yaml
 
+from training.checkpoints import newest_complete_step
 from training.config import JobConfig, load_config
 from training.evaluation import POLICIES, PolicyName, play
 from training.evaluation_sets import EVALUATION_SETS
@@ -130,7 +131,7 @@ def _train(options: argparse.Namespace) -> int:
 
 def _run(config: JobConfig, folder: RunFolder) -> int:
     # Imported here: Ray and torch take seconds to load, which no other command needs.
-    from training.plain.job import run_job  # noqa: PLC0415
+    from training.skyrl_job import run_job  # noqa: PLC0415
 
     results = run_job(config, folder, before_work=_end_on_sigterm)
     print(f"Before: {results.before.summary()}\nAfter:  {results.after.summary()}\nReport: {folder.report}")
@@ -145,8 +146,8 @@ def _end_on_sigterm() -> None:
 
 
 def _interrupted(folder: RunFolder, code: int) -> int:
-    checkpoint = folder.newest_checkpoint()
-    kept = f"step {checkpoint.progress.step} is kept" if checkpoint else "nothing was saved yet"
+    step = newest_complete_step(folder.checkpoints)
+    kept = f"step {step} is kept" if step else "nothing was saved yet"
     print(f"Interrupted: {kept}; run the same command again to go on.", file=sys.stderr)
     return code
 

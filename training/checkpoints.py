@@ -47,24 +47,24 @@ def prepare_resume(root: Path, *, world_size: int) -> int:
 
     Raises WorldSizeError if that checkpoint has another number of shards than the job has ranks.
     """
-    resumable = 0
-    for step, folder in sorted(_step_folders(root), reverse=True):
-        if resumable:
-            break
-        fault = fault_of(folder)
-        if fault is None:
-            _check_world_size(folder, world_size)
-            resumable = step
-        else:
-            logger.error("checkpoint %s cannot be used and is removed: %s", folder, fault)
+    resumable = newest_complete_step(root)
+    for step, folder in _step_folders(root):
+        if step > resumable:
+            logger.error("checkpoint %s cannot be used and is removed: %s", folder, fault_of(folder))
             shutil.rmtree(folder)
     if resumable:
+        _check_world_size(root / f"global_step_{resumable}", world_size)
         write_durably(root / LATEST, str(resumable))
         logger.info("resuming from step %d, the newest complete checkpoint", resumable)
     else:
         (root / LATEST).unlink(missing_ok=True)
         logger.info("no complete checkpoint in %s: starting from step 0", root)
     return resumable
+
+
+def newest_complete_step(root: Path) -> int:
+    """The step a new attempt would resume from; 0 if there is none. Changes nothing."""
+    return max((step for step, folder in _step_folders(root) if fault_of(folder) is None), default=0)
 
 
 def fault_of(folder: Path) -> str | None:
@@ -100,7 +100,7 @@ def _needed_files(world_size: int) -> Iterator[str]:
 
 
 def _step_folders(root: Path) -> Iterator[tuple[int, Path]]:
-    for folder in root.glob("global_step_*"):
+    for folder in list(root.glob("global_step_*")):
         if match := _STEP_FOLDER.fullmatch(folder.name):
             yield int(match[1]), folder
 

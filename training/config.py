@@ -3,9 +3,11 @@
 A refusal names the field, the value, the rule and the remedy. The resolved config is saved with every run.
 """
 
+import math
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -45,66 +47,92 @@ class EvaluationConfig(Section):
     """Give the training steps between two evaluations."""
 
 
-class PolicyConfig(Section):
-    """The tiny vision-language policy of the plain trainer."""
+class Hardware(StrEnum):
+    """What the ranks and engines run on."""
 
-    channels: int = Field(default=16, ge=4)
-    """Give the features a cell of the picture is turned into."""
-    iterations: int = Field(default=10, ge=1)
-    """Give how often the vision tower looks around; two cells further each time."""
-    decoder_width: int = Field(default=32, ge=4)
-    """Give the hidden size of the decoder that writes the answer."""
+    GPU = "gpu"
+    """CUDA devices, NCCL and vLLM: the deployed job."""
+    CPU = "cpu"
+    """`training.local` in the place of all three: a rehearsal with a tiny model."""
 
 
 class WarmStartConfig(Section):
     """Imitation of the solver before GRPO: stands for the walkthrough's SFT checkpoint."""
 
-    mazes: int = Field(default=1500, ge=1)
-    """Give the mazes demonstrated."""
-    batch: int = Field(default=64, ge=1)
-    """Give the pictures an optimizer step looks at."""
-    learning_rate: float = Field(default=8e-3, gt=0)
-    """Give AdamW's learning rate for the imitation."""
-    check_every: int = Field(default=10, ge=1)
-    """Give the optimizer steps between two looks at held-out mazes."""
-    max_steps: int = Field(default=400, ge=1)
-    """Give the optimizer steps after which a warm start that misses its share is an error."""
-    solved_share: float = Field(default=0.35, ge=0, le=1)
-    """Give the share of held-out mazes at which imitation ends."""
+    noise: float = Field(default=0.35, ge=0, lt=1)
+    """Give the share of turns in which the demonstrating player moves at random; it decides the baseline."""
+    vision_steps: int = Field(default=900, ge=1)
+    """Give the optimizer steps in which the vision tower learns to read a maze."""
+    vision_mazes: int = Field(default=48, ge=1)
+    """Give the mazes of such a step; every cell of a maze is one frame."""
+    dialogue_steps: int = Field(default=120, ge=1)
+    """Give the optimizer steps in which the text layers learn the conversation."""
+    dialogue_mazes: int = Field(default=24, ge=1)
+    """Give the conversations of such a step."""
+
+
+class LoraConfig(Section):
+    """The adapter that is trained; the vision tower is left out, since vLLM would ignore its part."""
+
+    rank: int = Field(default=32, ge=1)
+    """Give the adapter's rank."""
+    alpha: int = Field(default=32, ge=1)
+    """Give the adapter's scale times its rank."""
 
 
 class GrpoConfig(Section):
     """GRPO: groups of samples of the same maze, advantages normalised in the group, clipped objective."""
 
-    steps: int = Field(default=30, ge=1)
+    steps: int = Field(default=160, ge=1)
     """Give the number of rollout-and-update steps."""
-    mazes_per_step: int = Field(default=12, ge=1)
+    mazes_per_step: int = Field(default=48, ge=1)
     """Give the groups of a step: one maze each."""
     samples_per_maze: int = Field(default=8, ge=2)
     """Give the episodes of a group; one alone has no advantage, so at least 2."""
-    minibatches: int = Field(default=4, ge=1)
+    minibatches: int = Field(default=2, ge=1)
     """Give the optimizer steps each batch of rollouts is cut into."""
-    learning_rate: float = Field(default=5e-4, gt=0)
-    """Give AdamW's learning rate."""
+    samples_per_pass: int = Field(default=4, ge=1)
+    """Give the episodes a GPU takes through the model at once."""
+    learning_rate: float = Field(default=3e-5, gt=0)
+    """Give AdamW's learning rate; for an adapter about ten times that of full fine-tuning."""
+    learning_rate_schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """Give how the learning rate goes on: constant, or to zero at the last step as a line or a cosine."""
     clip: float = Field(default=0.2, gt=0, lt=1)
     """Give how far a token's probability ratio may move before its gradient stops."""
-    temperature: float = Field(default=1.0, gt=0)
+    temperature: float = Field(default=0.7, gt=0)
     """Give the sampling temperature of the rollouts."""
 
 
-class PlainTrainer(Section):
-    """The small trainer of `training/plain`: CPU, a tiny policy, Ray actors on the cluster's GPUs."""
+class TrainerConfig(Section):
+    """SkyRL's trainer: where it runs, from which model, and what it does a step."""
 
-    policy: PolicyConfig = PolicyConfig()
-    """Describe the policy."""
-    warm_start: WarmStartConfig = WarmStartConfig()
-    """Describe the imitation before GRPO."""
+    hardware: Hardware = Field(default=Hardware.GPU, strict=False)
+    """Give gpu, or cpu for a rehearsal."""
+    model: str | None = None
+    """Give the checkpoint's folder or Hugging Face name; without one the warm start makes a tiny model."""
+    warm_start: WarmStartConfig | None = None
+    """Describe the warm start of the tiny model; leave it out when model is given."""
+    nodes: int = Field(default=3, ge=1)
+    """Give the nodes that train."""
+    gpus_per_node: int = Field(default=2, ge=1)
+    """Give the GPUs of a node; each holds a policy rank and a rollout engine."""
+    max_input_tokens: int = Field(default=4096, ge=64)
+    """Give the tokens a conversation may have before the last answer."""
+    max_answer_tokens: int = Field(default=512, ge=1)
+    """Give the tokens of one answer."""
+    checkpoint_every: int = Field(default=20, ge=1)
+    """Give the steps between two checkpoints: the most that an interruption loses."""
+    checkpoints_kept: int = Field(default=2, ge=2)
+    """Give how many checkpoints stay; while one is written, the one before is all a run has."""
+    lora: LoraConfig = LoraConfig()
+    """Describe the adapter."""
     grpo: GrpoConfig = GrpoConfig()
     """Describe the GRPO steps."""
-    rollout_workers: int = Field(default=2, ge=1)
-    """Give the actors that play mazes, a GPU each; one more GPU goes to the learner."""
-    checkpoint_every: int = Field(default=5, ge=1)
-    """Give the steps between two checkpoints: the most that an interruption loses."""
+
+    @property
+    def gpus(self) -> int:
+        """Ranks of the policy, and rollout engines."""
+        return self.nodes * self.gpus_per_node
 
 
 class JobConfig(Section):
@@ -120,7 +148,7 @@ class JobConfig(Section):
     """Give the reward's weights: task, format."""
     evaluation: EvaluationConfig = EvaluationConfig()
     """Describe the evaluation."""
-    trainer: PlainTrainer = PlainTrainer()
+    trainer: TrainerConfig = TrainerConfig()
     """Describe the trainer."""
 
     @model_validator(mode="after")
@@ -183,7 +211,8 @@ def _broken_rules(config: JobConfig) -> Iterator[Fault]:
         )
         return
     yield from _goal_above_ceiling(config)
-    yield from _groups_without_a_worker(config)
+    yield from _model_and_warm_start(config)
+    yield from _uneven_batches(config)
 
 
 def _goal_above_ceiling(config: JobConfig) -> Iterator[Fault]:
@@ -201,13 +230,40 @@ def _goal_above_ceiling(config: JobConfig) -> Iterator[Fault]:
         )
 
 
-def _groups_without_a_worker(config: JobConfig) -> Iterator[Fault]:
-    workers, groups = config.trainer.rollout_workers, config.trainer.grpo.mazes_per_step
-    if groups % workers:
-        sizes = sorted({max(workers, groups - groups % workers), groups - groups % workers + workers})
+def _model_and_warm_start(config: JobConfig) -> Iterator[Fault]:
+    trainer = config.trainer
+    if (trainer.model is None) == (trainer.warm_start is None):
+        yield Fault(
+            field="trainer.model",
+            value=trainer.model,
+            rule="and trainer.warm_start must not be both given or both left out",
+            remedy="Give the model's folder, or describe the warm start of a tiny one.",
+        )
+    if trainer.hardware is Hardware.GPU and trainer.warm_start is not None:
+        yield Fault(
+            field="trainer.warm_start",
+            value="given",
+            rule="makes the tiny model of a rehearsal, which runs on cpu only",
+            remedy="Set trainer.hardware to cpu, or give trainer.model.",
+        )
+
+
+def _uneven_batches(config: JobConfig) -> Iterator[Fault]:
+    """SkyRL accepts some of these and fails after the first rollout, when GPU hours are already spent."""
+    grpo, gpus = config.trainer.grpo, config.trainer.gpus
+    unit = _smallest_step(grpo, gpus)
+    if grpo.mazes_per_step % unit:
+        below, above = grpo.mazes_per_step // unit * unit, (grpo.mazes_per_step // unit + 1) * unit
         yield Fault(
             field="trainer.grpo.mazes_per_step",
-            value=groups,
-            rule=f"is not a multiple of the {workers} rollout workers, so some would wait",
-            remedy=f"Use {' or '.join(map(str, sizes))}.",
+            value=grpo.mazes_per_step,
+            rule=f"does not give each of {gpus} GPUs whole passes of {grpo.samples_per_pass} of the "
+            f"{grpo.samples_per_maze} samples a maze in each of {grpo.minibatches} minibatches",
+            remedy=f"Use {f'{below} or ' if below else ''}{above}.",
         )
+
+
+def _smallest_step(grpo: GrpoConfig, gpus: int) -> int:
+    """The fewest mazes a step that cut evenly: minibatches of equal size, whole passes on every GPU."""
+    passes = gpus * grpo.samples_per_pass
+    return grpo.minibatches * passes // math.gcd(passes, grpo.samples_per_maze)

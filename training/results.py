@@ -165,20 +165,10 @@ class StepMetrics(Record):
     learn_seconds: float
 
 
-class WarmStart(Record):
-    """How the policy came to be before GRPO."""
-
-    steps: int
-    solved_share: float
-    """On held-out mazes, not on those of the evaluation."""
-    from_cache: bool
-
-
 class Progress(Record):
-    """What a run has measured so far; saved with every checkpoint."""
+    """What a run has measured so far; a resume drops what came after its checkpoint."""
 
     step: int
-    warm_start: WarmStart
     evaluations: tuple[Evaluation, ...]
     steps: tuple[StepMetrics, ...]
     resumed_from: tuple[int, ...] = ()

@@ -4,7 +4,6 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -160,31 +159,30 @@ def test_without_a_rayjob_there_is_no_newest_attempt(cluster: FakeCluster) -> No
 
 
 # --- the script that runs on the head -------------------------------------------------------------------
-def checkpoint(run: Path, folder: str, steps: list[dict[str, Any]] | None, *, age: float, now: float) -> None:
-    path = run / folder
+def checkpoint(run: Path, step: int, *, age: float, now: float) -> None:
+    path = run / "checkpoints" / f"global_step_{step}"
     path.mkdir(parents=True)
-    if steps is not None:
-        (path / "progress.json").write_text(json.dumps({"steps": steps}))
-    for item in (*path.iterdir(), path):
-        os.utime(item, (now - age, now - age))
+    os.utime(path, (now - age, now - age))
 
 
-def test_progress_is_that_of_the_highest_step_by_number(tmp_path: Path) -> None:
+def test_progress_is_that_of_the_highest_checkpoint_by_number_and_of_the_last_step(tmp_path: Path) -> None:
     now = 1_000_000.0
-    checkpoint(tmp_path, "checkpoints/step_9", [{"solved_share": 0.2}], age=90, now=now)
-    checkpoint(tmp_path, "checkpoints/step_10", [{"solved_share": 0.3}], age=30, now=now)
-    checkpoint(tmp_path, "checkpoints/.step_11.part", [{"solved_share": 0.9}], age=40, now=now)
+    checkpoint(tmp_path, 9, age=90, now=now)
+    checkpoint(tmp_path, 10, age=30, now=now)
+    progress = tmp_path / "progress.json"
+    progress.write_text(json.dumps({"steps": [{"solved_share": 0.2}, {"solved_share": 0.3}]}))
+    os.utime(progress, (now - 5, now - 5))
     assert read_progress(tmp_path, now=now) == {
         "finished": False,
         "checkpoint_step": 10,
         "checkpoint_age_seconds": 30.0,
         "solved_share": 0.3,
-        "last_write_age_seconds": 30.0,
+        "last_write_age_seconds": 5.0,
     }
 
 
-def test_checkpoints_of_skyrl_are_seen_too(tmp_path: Path) -> None:
-    checkpoint(tmp_path, "global_step_40", None, age=60, now=1000.0)
+def test_a_finished_run_without_steps_is_told_apart(tmp_path: Path) -> None:
+    checkpoint(tmp_path, 40, age=60, now=1000.0)
     (tmp_path / "results.json").write_text("{}")
     found = read_progress(tmp_path, now=1000.0)
     assert (found["checkpoint_step"], found["finished"], "solved_share" in found) == (40, True, False)

@@ -25,18 +25,28 @@ BAD = [
     ("evaluation.temperature", -1.0, ["evaluation.temperature = -1.0"]),
     ("evaluation.goal_solved_share", 1.1, ["evaluation.goal_solved_share = 1.1"]),
     ("evaluation.every_steps", 0, ["evaluation.every_steps = 0"]),
-    ("trainer.rollout_workers", 0, ["trainer.rollout_workers = 0", "GPU each"]),
-    ("trainer.rollout_workers", 5, ["mazes_per_step = 12", "5 rollout workers", "Use 10 or 15."]),
-    ("trainer.rollout_workers", 24, ["mazes_per_step = 12", "24 rollout workers", "Use 24."]),
+    ("trainer.hardware", "tpu", ["trainer.hardware = tpu", "gpu, or cpu"]),
+    ("trainer.nodes", 0, ["trainer.nodes = 0", "nodes that train"]),
+    ("trainer.gpus_per_node", 0, ["trainer.gpus_per_node = 0"]),
+    ("trainer.gpus_per_node", 7, ["mazes_per_step = 24", "each of 7 GPUs", "Use 84."]),
+    ("trainer.grpo.mazes_per_step", 26, ["mazes_per_step = 26", "Use 24 or 48."]),
+    ("trainer.grpo.samples_per_pass", 32, ["mazes_per_step = 24", "passes of 32", "Use 32."]),
+    ("trainer.model", "/shared/models/x", ["trainer.model", "trainer.warm_start must not be both given"]),
+    ("trainer.warm_start", None, ["trainer.model = None", "must not be both given or both left out"]),
+    ("trainer.warm_start.noise", 1.0, ["trainer.warm_start.noise = 1.0", "less than 1"]),
+    ("trainer.warm_start.vision_steps", 0, ["trainer.warm_start.vision_steps = 0"]),
     ("trainer.checkpoint_every", 0, ["trainer.checkpoint_every = 0"]),
+    ("trainer.checkpoints_kept", 1, ["trainer.checkpoints_kept = 1", "the one before is all a run has"]),
+    ("trainer.max_input_tokens", 10, ["trainer.max_input_tokens = 10"]),
+    ("trainer.max_answer_tokens", 0, ["trainer.max_answer_tokens = 0"]),
+    ("trainer.lora.rank", 0, ["trainer.lora.rank = 0"]),
     ("trainer.kl", 0.1, ["trainer.kl", "is not a known key"]),
     ("trainer.grpo.steps", 0, ["trainer.grpo.steps = 0"]),
     ("trainer.grpo.samples_per_maze", 1, ["samples_per_maze = 1", "one alone has no advantage"]),
     ("trainer.grpo.clip", 1.0, ["trainer.grpo.clip = 1.0", "less than 1"]),
     ("trainer.grpo.temperature", 0.0, ["trainer.grpo.temperature = 0.0", "greater than 0"]),
     ("trainer.grpo.learning_rate", 0.0, ["trainer.grpo.learning_rate = 0.0"]),
-    ("trainer.warm_start.solved_share", 2.0, ["trainer.warm_start.solved_share = 2.0"]),
-    ("trainer.policy.channels", 0, ["trainer.policy.channels = 0"]),
+    ("trainer.grpo.learning_rate_schedule", "step", ["learning_rate_schedule = step", "constant"]),
     ("seed.deep", 1, ["seed.deep = 1", "seed is not a section"]),
 ]
 
@@ -55,6 +65,11 @@ def test_a_goal_above_what_the_turns_allow_is_refused_with_the_turns_it_needs():
         load_config("rehearsal", overrides={"maze.max_turns": 15, "evaluation.goal_solved_share": 0.95})
     assert "Give at least 17 turns" in str(refusal.value)
     load_config("rehearsal", overrides={"maze.max_turns": 17, "evaluation.goal_solved_share": 0.95})
+
+
+def test_a_warm_start_is_refused_on_gpus():
+    with pytest.raises(ConfigError, match="runs on cpu only"):
+        load_config("rehearsal", overrides={"trainer.hardware": "gpu"})
 
 
 def test_every_fault_is_reported_at_once():

@@ -12,7 +12,7 @@ from training.evaluation import POLICIES, PolicyName, play
 from training.maze import published_mazes
 from training.publish import publish, render_model_card
 from training.report import render_report, telling_pairs
-from training.results import Progress, Results, WarmStart, evaluation_of
+from training.results import Progress, Results, evaluation_of
 from training.rewards import RewardWeights
 from training.run_folder import RunFolder
 
@@ -33,7 +33,6 @@ def results():
         finished_at=datetime(2026, 12, 2, tzinfo=UTC),
         progress=Progress(
             step=10,
-            warm_start=WarmStart(steps=150, solved_share=0.4, from_cache=False),
             evaluations=(evaluation(PolicyName.GREEDY, 0), evaluation(PolicyName.ORACLE, 10)),
             steps=(),
         ),

@@ -4,15 +4,9 @@ import pytest
 
 from training.config import load_config
 from training.faults import ConfigError
-from training.results import Progress, WarmStart
 from training.run_folder import RunFolder
 
 CONFIG = load_config("smoke")
-
-
-def progress(step):
-    warm_start = WarmStart(steps=5, solved_share=0.5, from_cache=False)
-    return Progress(step=step, warm_start=warm_start, evaluations=(), steps=())
 
 
 @pytest.fixture
@@ -22,36 +16,7 @@ def folder(tmp_path):
     return folder
 
 
-def save(folder, step):
-    folder.save_checkpoint(progress(step), save_weights=lambda path: path.write_bytes(b"weights"))
-
-
-def test_the_newest_checkpoint_is_the_highest_step_and_two_are_kept(folder):
-    for step in (5, 10, 15):
-        save(folder, step)
-    newest = folder.newest_checkpoint()
-    assert newest is not None
-    assert newest.progress.step == 15
-    assert newest.weights.read_bytes() == b"weights"
-    assert sorted(path.name for path in folder.checkpoints.iterdir()) == ["step_10", "step_15"]
-
-
-def test_a_checkpoint_that_was_being_written_does_not_count(folder):
-    save(folder, 5)
-
-    def crash(path):
-        path.write_bytes(b"half")
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        folder.save_checkpoint(progress(10), save_weights=crash)
-    assert folder.newest_checkpoint().progress.step == 5
-    save(folder, 10)
-    assert folder.newest_checkpoint().progress.step == 10
-
-
-def test_without_a_checkpoint_there_is_none(folder):
-    assert folder.newest_checkpoint() is None
+def test_without_results_a_run_has_not_finished(folder):
     assert folder.finished() is None
 
 

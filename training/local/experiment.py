@@ -63,7 +63,7 @@ class LocalExperiment(MazeExperiment):
                 sessions=self._sessions_at_once,
                 max_tokens=self.cfg.generator.max_input_length
                 + self.cfg.generator.sampling_params.max_generate_length,
-                seed=self.cfg.trainer.seed + bundle,
+                seed=self.cfg.trainer.seed,
             )
             for bundle in group.reordered_bundle_indices
         ]

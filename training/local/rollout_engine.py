@@ -7,6 +7,7 @@ router, paged attention, CUDA graphs, tensor parallelism, GPU memory (sleep and 
 """
 
 import json
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,7 +109,7 @@ class RolloutEngine:
         self._sessions: dict[str, tuple[int, int]] = {}
         """Row and number of cached tokens by session."""
         self._features: dict[bytes, torch.Tensor] = {}
-        self._generator = torch.Generator().manual_seed(seed)
+        self._seed = seed
         self._base_weights: dict[str, torch.Tensor] = {}
 
     def load_adapter(self, folder: str) -> None:
@@ -158,7 +159,8 @@ class RolloutEngine:
         scores: list[list[float]] = [[] for _ in requests]
         active = torch.arange(len(requests))
         for turn in range(sampling.max_tokens):
-            chosen, log_probabilities = self._sample(logits, sampling)
+            draws = [self._draw(requests[i].session, int(lengths[i])) for i in active.tolist()]
+            chosen, log_probabilities = _sample(logits, sampling, torch.tensor(draws))
             for i, token, score in zip(
                 active.tolist(), chosen.tolist(), log_probabilities.tolist(), strict=True
             ):
@@ -228,13 +230,24 @@ class RolloutEngine:
         logits: torch.Tensor = self._model.lm_head(hidden[:, -1])
         return logits
 
-    def _sample(self, logits: torch.Tensor, sampling: Sampling) -> tuple[torch.Tensor, torch.Tensor]:
-        log_probabilities = (logits / (sampling.temperature or 1.0)).log_softmax(-1)
-        allowed = torch.tensor(sampling.allowed_tokens)
-        candidates = log_probabilities[:, allowed]
-        if sampling.temperature == 0:
-            choice = candidates.argmax(-1)
-        else:
-            choice = torch.multinomial(candidates.exp(), 1, generator=self._generator)[:, 0]
-        tokens = allowed[choice]
-        return tokens, log_probabilities.gather(1, tokens[:, None])[:, 0]
+    def _draw(self, session: str, position: int) -> float:
+        """The chance in 0..1 that decides a token: it depends on the place alone, not on the batch.
+
+        So a resumed run samples what the undisturbed one would have.
+        """
+        return random.Random(f"{self._seed} {session} {position}").random()
+
+
+def _sample(
+    logits: torch.Tensor, sampling: Sampling, draws: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens (B) and their log-probabilities (B) over the whole vocabulary, from draws (B) in 0..1."""
+    log_probabilities = (logits / (sampling.temperature or 1.0)).log_softmax(-1)
+    allowed = torch.tensor(sampling.allowed_tokens)
+    candidates = log_probabilities[:, allowed].softmax(-1)
+    if sampling.temperature == 0:
+        choice = candidates.argmax(-1)
+    else:
+        choice = (candidates.cumsum(-1) < draws[:, None]).sum(-1).clamp(max=len(allowed) - 1)
+    tokens = allowed[choice]
+    return tokens, log_probabilities.gather(1, tokens[:, None])[:, 0]

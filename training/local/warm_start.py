@@ -98,6 +98,8 @@ def allowed_tokens(checkpoint: Path) -> list[int]:
 
 
 def _train(settings: WarmStart, folder: Path) -> None:
+    # More threads help little with matrices this small, and hinder where the cores are shared.
+    torch.set_num_threads(1)
     tiny_model.use_single_patch_attention()
     tokenizer = tiny_model.build_tokenizer(maze_size=settings.maze_size)
     model = tiny_model.build_model(maze_size=settings.maze_size, tokenizer=tokenizer, seed=settings.seed)
