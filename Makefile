@@ -86,6 +86,10 @@ test: setup $(CRDS) ## The whole test suite
 prove-metrics: .build/infrastructure.stamp ## Panels and alerts judged by promtool (Debian: package prometheus)
 	$(BIN)/python -m pytest tests/prometheus
 
+.PHONY: drills
+drills: .build/training.stamp ## Kill, hang and truncate a training run, and resume it (15 minutes)
+	$(TRAINING_BIN)/python -m pytest tests/training/test_drills.py -m drill -s
+
 .PHONY: synth
 synth: .build/infrastructure.stamp .build/node.stamp crds-if-reachable ## Templates into cdk.out/, manifests into dist/; no AWS call
 	rm -rf cdk.out dist

@@ -120,8 +120,12 @@ class TrainerConfig(Section):
     """Give the tokens a conversation may have before the last answer."""
     max_answer_tokens: int = Field(default=512, ge=1)
     """Give the tokens of one answer."""
+    engine_silence_seconds: int = Field(default=300, ge=1)
+    """Give how long a rollout engine on cpu may be silent before the run ends; vLLM has limits of its own."""
     checkpoint_every: int = Field(default=20, ge=1)
     """Give the steps between two checkpoints: the most that an interruption loses."""
+    checkpoint_gib: float = Field(default=36.0, gt=0)
+    """Give the size of a checkpoint, which holds the whole model in float32; room is checked first."""
     checkpoints_kept: int = Field(default=2, ge=2)
     """Give how many checkpoints stay; while one is written, the one before is all a run has."""
     lora: LoraConfig = LoraConfig()

@@ -1,10 +1,11 @@
 """The folder of one run on the shared file system: what is in it, and how it stays readable after a crash.
 
-<shared>/runs/<run_id>/config.json        the resolved config; another config may not use the folder
+<shared>/runs/<run_id>/config.json     the resolved config; another config may not use the folder
+<shared>/runs/<run_id>/progress.json   what has been measured so far, step by step
 <shared>/runs/<run_id>/checkpoints/    SkyRL's, and which of them count: see training.checkpoints
-<shared>/runs/<run_id>/results.json       only when the run has finished
+<shared>/runs/<run_id>/results.json    only when the run has finished
 <shared>/runs/<run_id>/report.html
-    <shared>/runs/<run_id>/model_card.md
+<shared>/runs/<run_id>/model_card.md
 """
 
 import re

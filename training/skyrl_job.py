@@ -14,23 +14,26 @@ import ray
 from ray.exceptions import RayError
 from skyrl.train.utils.utils import initialize_ray
 
+from training.all_reduce import NO_PEER_TO_PEER
 from training.callbacks import MarkCheckpoints, RecordProgress, StopWhenDiverged, progress_at
 from training.checkpoints import prepare_resume
-from training.config import Hardware, JobConfig
+from training.config import Hardware, JobConfig, TrainerConfig
 from training.dataset import write_evaluation_rows, write_training_rows
 from training.entry import MazeExperiment
+from training.evaluation_sets import mazes_never_trained_on
 from training.faults import JobError
 from training.provenance import commit, versions
-from training.report import render_report
+from training.publish import publish
 from training.results import Progress, Results
 from training.run_folder import RunFolder, write_atomically
+from training.self_test import Expectation, run_self_test
 from training.skyrl_config import RunPaths, prepare_environment, skyrl_config
+from training.telemetry import Telemetry
+from training.telemetry_callback import TelemetryCallback
 
 logger = logging.getLogger(__name__)
 
 EVALUATION_SET = "fixed_mazes"
-ANSWER_TIMEOUT_SECONDS = 300
-"""A rollout engine on CPU that is silent for this long is taken for dead."""
 
 
 class TrainingFailed(JobError):
@@ -66,8 +69,7 @@ def run_job(config: JobConfig, folder: RunFolder, *, before_work: Callable[[], N
         finished_at=datetime.now(UTC),
         progress=progress,
     )
-    write_atomically(folder.report, render_report(results))
-    write_atomically(folder.results, results.model_dump_json(indent=2))  # last: it says that the run is done
+    publish(results, folder, base_model=config.trainer.model)
     return results
 
 
@@ -100,7 +102,11 @@ def _train(
     _connect(config, skyrl)
     try:
         before_work()
-        ray.get(train_task.remote(config, skyrl, paths, progress))
+        run_self_test(folder.shared, _expectation(config.trainer))
+        # What the self test had to switch off reaches the workers through the task that starts them.
+        settings = {name: os.environ[name] for name in NO_PEER_TO_PEER if name in os.environ}
+        task = train_task.options(runtime_env={"env_vars": settings})
+        ray.get(task.remote(config, skyrl, paths, progress, folder.run_id))
     except RayError as error:
         raise TrainingFailed(
             f"training ended with an error: {error}\nStart the same run id again to resume"
@@ -119,7 +125,7 @@ def write_rows(config: JobConfig, paths: RunPaths) -> None:
         size=config.maze.size,
         seed=config.seed,
         weights=config.reward,
-        exclude=config.evaluation_mazes(),
+        exclude=mazes_never_trained_on(config.maze.size),
     )
     write_evaluation_rows(
         paths.evaluation_rows, mazes=config.evaluation_mazes(), source=EVALUATION_SET, weights=config.reward
@@ -146,17 +152,28 @@ def _connect(config: JobConfig, skyrl: Any) -> None:
     initialize_ray(skyrl)
 
 
+def _expectation(trainer: TrainerConfig) -> Expectation:
+    """A checkpoint more than are kept: the new one is whole before an old one goes."""
+    on_gpu = trainer.hardware is Hardware.GPU
+    return Expectation(
+        gpus_per_node=trainer.gpus_per_node if on_gpu else 0,
+        nodes=trainer.nodes,
+        free_shared_gib=(trainer.checkpoints_kept + 1) * trainer.checkpoint_gib,
+    )
+
+
 @ray.remote(num_cpus=1, max_retries=0)
-def train_task(config: JobConfig, skyrl: Any, paths: RunPaths, progress: Progress) -> None:
+def train_task(config: JobConfig, skyrl: Any, paths: RunPaths, progress: Progress, run_id: str) -> None:
     """SkyRL's training loop. Never retried by Ray: see `training.entry`."""
     callbacks = [
         StopWhenDiverged(),
         MarkCheckpoints(world_size=config.trainer.gpus),
         RecordProgress(path=paths.progress, config=config, progress=progress),
+        TelemetryCallback(Telemetry(run_id=run_id, evaluation_mazes=config.evaluation.mazes)),
     ]
     if config.trainer.hardware is Hardware.GPU:
         MazeExperiment(skyrl, callbacks=callbacks).run()
         return
     from training.local.experiment import LocalExperiment  # noqa: PLC0415
 
-    LocalExperiment(skyrl, callbacks=callbacks, timeout_seconds=ANSWER_TIMEOUT_SECONDS).run()
+    LocalExperiment(skyrl, callbacks=callbacks, timeout_seconds=config.trainer.engine_silence_seconds).run()

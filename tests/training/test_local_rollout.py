@@ -61,9 +61,15 @@ def log_probabilities_of_model(
     return logits[0].log_softmax(-1)
 
 
+def moves_only(tokenizer: object) -> tuple[int, ...]:
+    """No stop, so that a conversation can be continued."""
+    *moves, _, end = tiny_model.action_token_ids(tokenizer)
+    return (*moves, end)
+
+
 def sampling(tokenizer: object, *, temperature: float = 1.0) -> Sampling:
-    *actions, end = tiny_model.action_token_ids(tokenizer)
-    return Sampling(temperature=temperature, max_tokens=2, allowed_tokens=(*actions, end), end_token=end)
+    allowed = moves_only(tokenizer)
+    return Sampling(temperature=temperature, max_tokens=2, allowed_tokens=allowed, end_token=allowed[-1])
 
 
 def test_every_action_and_feedback_is_one_token_that_survives_decoding_and_encoding(
@@ -195,7 +201,7 @@ def test_the_client_sends_each_engine_only_what_is_new_of_a_conversation(model_f
 
     tokenizer = AutoTokenizer.from_pretrained(model_folder)
     client = LocalInferenceClient(model_path=str(model_folder), engines=[InProcess], timeout_seconds=30)
-    rules = {"temperature": 1.0, "max_tokens": 2, "allowed_token_ids": tiny_model.action_token_ids(tokenizer)}
+    rules = {"temperature": 1.0, "max_tokens": 2, "allowed_token_ids": moves_only(tokenizer)}
 
     async def play() -> None:
         said: list[str] = []

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from training.config import load_config, parse_config
-
 from training.checkpoints import MARKER
+from training.config import load_config, parse_config
 
 ROOT = Path(__file__).parent.parent.parent
 # Ray refuses socket paths over 107 characters, which pytest's temporary folders can reach.

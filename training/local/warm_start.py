@@ -1,7 +1,7 @@
 """The rehearsal's starting checkpoint: a tiny model that knows the way but wavers, made from demonstrations.
 
 Replaces VisGym's SFT checkpoint, which also solves a part of the mazes before GRPO. Two stages, both
-supervised by the shortest path, on mazes that neither evaluation nor GRPO sees:
+supervised by the shortest path, on mazes that no evaluation sees:
 1. the vision tower learns to name the best action of a frame, through a linear probe that is thrown away;
 2. the text layers learn the conversation, cloning a player who plays the best action except for a share
    `noise` of the turns, where any move may come. Cloned are the player's probabilities, not its samples.
@@ -27,6 +27,7 @@ from torch import nn
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen3VLForConditionalGeneration
 
 from training.actions import ACTIONS, Action, Move
+from training.evaluation_sets import mazes_never_trained_on
 from training.local import tiny_model
 from training.local.shrinking import Shrinking, shrunk_frames
 from training.maze import (
@@ -35,9 +36,9 @@ from training.maze import (
     Cell,
     Maze,
     best_action,
-    maze_for,
     neighbour,
     prompt_for,
+    training_mazes,
 )
 
 logger = logging.getLogger(__name__)
@@ -45,8 +46,6 @@ logger = logging.getLogger(__name__)
 STOP = len(ACTIONS) - 1
 MOVES = range(STOP)
 MUON_MIN_SIZE = 64
-# Seeds of demonstration mazes: below those of GRPO's training rows, above those of any evaluation set.
-DEMONSTRATION_SEEDS = range(600_000, 1_000_000)
 
 
 _SOURCES = ("tiny_model.py", "shrinking.py", "warm_start.py")
@@ -113,9 +112,8 @@ def _train(settings: WarmStart, folder: Path) -> None:
 
 
 def _demonstration_mazes(settings: WarmStart) -> Iterator[Maze]:
-    stream = random.Random(f"demonstrations {settings.maze_size} {settings.seed}")
-    while True:
-        yield maze_for(size=settings.maze_size, seed=stream.choice(DEMONSTRATION_SEEDS))
+    size = settings.maze_size
+    return training_mazes(size=size, seed=f"{settings.seed} warm start", exclude=mazes_never_trained_on(size))
 
 
 # --- stage 1: the vision tower reads a maze ---------------------------------------------------------------
