@@ -59,6 +59,13 @@ crds: .build/kuberay-crds/ray.io_rayjobs.v1.json ## KubeRay's CRD schemas, from 
 crds-if-reachable: .build/infrastructure.stamp
 	@$(if $(CRDS),$(MAKE) --silent crds || true)
 
+# The training image's own environment, for a machine with a GPU.
+.build/gpu.stamp: training/image/requirements.txt training/image/gpu-wheels.txt | $(UV)
+	$(UV) venv --quiet --clear --python $(PYTHON) .venv-gpu
+	$(UV) pip install --quiet --python .venv-gpu/bin/python --no-deps --require-hashes -r training/image/requirements.txt
+	$(UV) pip install --quiet --python .venv-gpu/bin/python --no-deps -r training/image/gpu-wheels.txt
+	touch $@
+
 .PHONY: lock
 LOCK := $(UV) pip compile pyproject.toml --quiet --python-version 3.12 --universal --generate-hashes \
 	--no-emit-index-url --no-annotate --custom-compile-command "make lock"
@@ -75,6 +82,11 @@ lock: | $(UV) ## Resolve what is asked for into the three requirement files
 .PHONY: run
 run: setup crds-if-reachable ## The main job on this machine: synthesize, start Ray from the manifests, train, grade
 	$(BIN)/python -m ops rehearse
+
+RUN_ID ?= gpu-1
+.PHONY: gpu
+gpu: .build/gpu.stamp ## The deployed stack on one GPU of 24 GiB or more; the same RUN_ID resumes
+	.venv-gpu/bin/python -m training train --profile gpu-1 --run-id $(RUN_ID) --shared-dir .
 
 # The two environments cannot share a pytest process, so each runs the tests of its side.
 .PHONY: test

@@ -103,6 +103,21 @@ class GrpoConfig(Section):
     """Give the sampling temperature of the rollouts."""
 
 
+class EngineConfig(Section):
+    """How vLLM and the policy share a GPU; without effect on cpu."""
+
+    gpu_memory_share: float = Field(default=0.45, gt=0, lt=1)
+    """Give the part of the GPU's memory that vLLM takes while it generates; the policy is elsewhere then."""
+    cuda_graphs: bool = True
+    """Say whether vLLM compiles the model and captures CUDA graphs: a slower start, faster tokens."""
+    flash_attention: bool = True
+    """Say whether the policy uses the package flash-attn, which the training image has."""
+    gradient_checkpointing: bool = True
+    """Say whether the policy recomputes activations instead of keeping them."""
+    render_once: bool = True
+    """Say whether each message is rendered once (training.rollouts), not all of them every turn."""
+
+
 class TrainerConfig(Section):
     """SkyRL's trainer: where it runs, from which model, and what it does a step."""
 
@@ -128,6 +143,8 @@ class TrainerConfig(Section):
     """Give the size of a checkpoint, which holds the whole model in float32; room is checked first."""
     checkpoints_kept: int = Field(default=2, ge=2)
     """Give how many checkpoints stay; while one is written, the one before is all a run has."""
+    engine: EngineConfig = EngineConfig()
+    """Describe how vLLM and the policy share a GPU."""
     lora: LoraConfig = LoraConfig()
     """Describe the adapter."""
     grpo: GrpoConfig = GrpoConfig()
@@ -242,13 +259,6 @@ def _model_and_warm_start(config: JobConfig) -> Iterator[Fault]:
             value=trainer.model,
             rule="and trainer.warm_start must not be both given or both left out",
             remedy="Give the model's folder, or describe the warm start of a tiny one.",
-        )
-    if trainer.hardware is Hardware.GPU and trainer.warm_start is not None:
-        yield Fault(
-            field="trainer.warm_start",
-            value="given",
-            rule="makes the tiny model of a rehearsal, which runs on cpu only",
-            remedy="Set trainer.hardware to cpu, or give trainer.model.",
         )
 
 

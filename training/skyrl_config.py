@@ -13,7 +13,7 @@ from typing import Any
 from skyrl.train.config import SkyRLTrainConfig
 from skyrl.train.utils import validate_cfg
 
-from training.config import Hardware, JobConfig, TrainerConfig
+from training.config import EngineConfig, Hardware, JobConfig, TrainerConfig
 from training.environment import ENVIRONMENT_ID
 
 VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
@@ -73,7 +73,7 @@ def skyrl_config(
         **_algorithm(config),
         **_rollouts(config, allowed_tokens),
         **_run(config, paths, resumed=resumed),
-        **(_on_cpu() if config.trainer.hardware is Hardware.CPU else _on_gpu()),
+        **(_on_cpu() if config.trainer.hardware is Hardware.CPU else _on_gpu(config.trainer.engine)),
     }
     skyrl = SkyRLTrainConfig.from_cli_overrides([f"{key}={_text(value)}" for key, value in overrides.items()])
     validate_cfg(skyrl)
@@ -178,11 +178,15 @@ def _run(config: JobConfig, paths: RunPaths, *, resumed: bool) -> dict[str, Any]
     }
 
 
-def _on_gpu() -> dict[str, Any]:
+def _on_gpu(engine: EngineConfig) -> dict[str, Any]:
     return {
-        "trainer.gradient_checkpointing": True,
-        # The walkthrough's share: engine and policy live on the same GPU.
-        "generator.inference_engine.gpu_memory_utilization": 0.45,
+        "trainer.flash_attn": engine.flash_attention,
+        "trainer.gradient_checkpointing": engine.gradient_checkpointing,
+        "generator.inference_engine.gpu_memory_utilization": engine.gpu_memory_share,
+        # SkyRL sets its own enforce_eager back to false when an adapter is trained; vLLM's argument stays.
+        "generator.inference_engine.engine_init_kwargs.enforce_eager": not engine.cuda_graphs,
+        # Mazes are pictures: without this vLLM reserves memory for films at its start.
+        "generator.inference_engine.engine_init_kwargs.limit_mm_per_prompt": {"video": 0},
     }
 
 

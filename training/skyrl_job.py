@@ -137,16 +137,23 @@ def _starting_point(config: JobConfig, folder: RunFolder) -> StartingPoint:
     if warm_start is None:
         assert config.trainer.model is not None  # the config has checked that one of the two is there
         return StartingPoint(model=config.trainer.model, allowed_tokens=None)
+    from training.local.shrinking import Shrinking  # noqa: PLC0415
     from training.local.warm_start import WarmStart, allowed_tokens, ensure_checkpoint  # noqa: PLC0415
 
-    settings = WarmStart(maze_size=config.maze.size, seed=config.seed, **warm_start.model_dump())
+    settings = WarmStart(
+        maze_size=config.maze.size,
+        seed=config.seed,
+        # vLLM prepares pictures with torchvision, which has no box filter.
+        shrinking=Shrinking.BILINEAR if config.trainer.hardware is Hardware.GPU else Shrinking.BOX,
+        **warm_start.model_dump(),
+    )
     checkpoint = ensure_checkpoint(settings, cache=folder.shared / "cache")
     return StartingPoint(model=str(checkpoint), allowed_tokens=allowed_tokens(checkpoint))
 
 
 def _connect(config: JobConfig, skyrl: Any) -> None:
-    """Join the cluster of RAY_ADDRESS; without one, start a Ray in this process with logical GPUs."""
-    if "RAY_ADDRESS" not in os.environ:
+    """Join the cluster of RAY_ADDRESS; without one, start a Ray of this host's GPUs, or of logical ones."""
+    if "RAY_ADDRESS" not in os.environ and config.trainer.hardware is Hardware.CPU:
         resources = {"CPU": config.trainer.gpus + 2, "GPU": config.trainer.gpus}
         os.environ["RAY_OVERRIDE_RESOURCES"] = json.dumps(resources)
     initialize_ray(skyrl)
@@ -172,7 +179,8 @@ def train_task(config: JobConfig, skyrl: Any, paths: RunPaths, progress: Progres
         TelemetryCallback(Telemetry(run_id=run_id, evaluation_mazes=config.evaluation.mazes)),
     ]
     if config.trainer.hardware is Hardware.GPU:
-        MazeExperiment(skyrl, callbacks=callbacks).run()
+        render_once = config.trainer.engine.render_once
+        MazeExperiment(skyrl, callbacks=callbacks, render_once=render_once).run()
         return
     from training.local.experiment import LocalExperiment  # noqa: PLC0415
 

@@ -67,11 +67,6 @@ def test_a_goal_above_what_the_turns_allow_is_refused_with_the_turns_it_needs():
     load_config("rehearsal", overrides={"maze.max_turns": 17, "evaluation.goal_solved_share": 0.95})
 
 
-def test_a_warm_start_is_refused_on_gpus():
-    with pytest.raises(ConfigError, match="runs on cpu only"):
-        load_config("rehearsal", overrides={"trainer.hardware": "gpu"})
-
-
 def test_every_fault_is_reported_at_once():
     with pytest.raises(ConfigError) as refusal:
         load_config("smoke", overrides={"seed": -1, "maze.max_turns": 0, "maze.colour": "red"})

@@ -21,7 +21,7 @@ def translated(config: JobConfig, *, resumed: bool = False) -> SkyRLTrainConfig:
     )
 
 
-@pytest.mark.parametrize("profile", ["walkthrough", "rehearsal", "smoke"])
+@pytest.mark.parametrize("profile", ["walkthrough", "gpu-1", "rehearsal", "smoke"])
 def test_skyrl_accepts_every_profile(profile: str) -> None:
     assert translated(load_config(profile)).trainer.strategy == "fsdp"
 
@@ -48,6 +48,21 @@ def test_batches_are_even_on_any_cluster_the_config_lets_through(
     assert skyrl.trainer.train_batch_size % (gpus // math.gcd(gpus, samples)) == 0
     minibatch = skyrl.trainer.policy_mini_batch_size * samples / gpus
     assert minibatch % skyrl.trainer.micro_train_batch_size_per_gpu == 0
+
+
+@pytest.mark.parametrize("graphs", [True, False])
+def test_vllm_runs_eagerly_only_when_asked_although_an_adapter_is_trained(graphs: bool) -> None:
+    """SkyRL overrules its own enforce_eager for adapters, but passes vLLM's arguments on."""
+    config = load_config("gpu-1", overrides={"trainer.engine.cuda_graphs": graphs})
+    assert translated(config).generator.inference_engine.engine_init_kwargs["enforce_eager"] is not graphs
+
+
+def test_one_gpu_runs_the_walkthroughs_algorithm() -> None:
+    """What differs is listed in docs/performance.md; the algorithm and its checks are not in that list."""
+    one, six = (translated(load_config(profile)) for profile in ("gpu-1", "walkthrough"))
+    assert (one.trainer.strategy, one.trainer.placement.colocate_all) == ("fsdp", True)
+    for name in ("advantage_estimator", "use_kl_loss", "eps_clip_low", "eps_clip_high", "loss_reduction"):
+        assert getattr(one.trainer.algorithm, name) == getattr(six.trainer.algorithm, name)
 
 
 def test_the_vision_tower_gets_no_adapter() -> None:
