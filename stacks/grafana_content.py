@@ -8,6 +8,7 @@ from typing import Any
 
 from aws_cdk import CustomResource, Duration, Stack
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
@@ -42,6 +43,8 @@ class AlertTopic(Construct):
             # Managed Grafana publishes to topics of this prefix only.
             topic_name=f"grafana-{deployment}",
             enforce_ssl=True,
+            # SNS's own key: every principal of the account that may publish may use it.
+            master_key=kms.Alias.from_alias_name(self, "Key", "alias/aws/sns"),
         )
         for email in emails:
             self.topic.add_subscription(subscriptions.EmailSubscription(email))

@@ -169,6 +169,7 @@ def test_alerts_go_to_a_topic_that_managed_grafana_may_use(build: Build) -> None
     )
     (topic,) = of_type(template, "AWS::SNS::Topic")
     assert topic["Properties"]["TopicName"].startswith("grafana-")
+    assert "alias/aws/sns" in json.dumps(topic["Properties"]["KmsMasterKeyId"])
     (subscription,) = of_type(template, "AWS::SNS::Subscription")
     assert subscription["Properties"]["Endpoint"] == "rl@example.com"
     (workspace,) = of_type(template, "AWS::Grafana::Workspace")
