@@ -146,7 +146,9 @@ def test_grafana_reads_this_workspace_and_writes_to_its_topic(
     for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
         actions = statement["Action"]
         services = {action.split(":")[0] for action in ([actions] if isinstance(actions, str) else actions)}
-        assert services == {"cloudwatch"} if statement["Resource"] == "*" else services <= {"aps", "sns"}
+        assert (
+            services == {"cloudwatch"} if statement["Resource"] == "*" else services <= {"aps", "sns", "kms"}
+        )
     assert configuration(template)["amgWorkspace"] == {
         "workspaceName": "maze-grpo",
         "arn": "arn:aws:grafana:us-east-2:?:/workspaces/?",

@@ -1,11 +1,13 @@
 """The operator for Ray and the order in which the workload's objects come and go."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from k8s.names import KUBERAY_COMMIT, KUBERAY_VERSION
+from k8s.names import KUBERAY_COMMIT, KUBERAY_VERSION, SHARED_DIR
 from stacks.settings import Artifact, Settings, Staging, Studio, load_settings
 from stacks.staging_identity import statements
 from tests.infra.conftest import Template, resources_of, synthesize, the_resource
@@ -124,6 +126,14 @@ def test_staging_may_read_its_sources_and_its_token_only() -> None:
     assert allowed.keys() == {"s3:GetObject", "secretsmanager:GetSecretValue"}
     assert allowed["s3:GetObject"].endswith(":s3:::models-of-ours/visgym/sft/*")
     assert allowed["secretsmanager:GetSecretValue"] == secret
+
+
+def test_the_walkthroughs_model_lies_where_it_is_staged() -> None:
+    settings = load_settings()
+    profiles = Path(__file__).parents[2] / "training" / "profiles"
+    profile = yaml.safe_load((profiles / f"{settings.job.profile}.yaml").read_text())
+    staged = {f"{SHARED_DIR}/{artifact.folder}" for artifact in settings.staging.artifacts}
+    assert profile["trainer"]["model"] in staged
 
 
 def with_studio() -> Settings:
