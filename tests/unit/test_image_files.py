@@ -1,5 +1,6 @@
 """The files that the training image is built from."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -77,3 +78,20 @@ def test_image_runs_as_rays_own_user() -> None:
 
     users = re.findall(r"^USER (\S+)$", (IMAGE / "Dockerfile").read_text(), re.MULTILINE)
     assert users == ["0", str(RAY_USER_ID)]
+
+
+MODULES_OF_OTHER_NAMES = {"yaml": "pyyaml", "PIL": "pillow"}
+
+
+def test_everything_that_the_package_imports_is_in_the_image() -> None:
+    """The laptop's environment may have a package that the image has not: the job would end at its import."""
+    imported: set[str] = set()
+    for source in IMAGE.parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(source.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                imported.add(str(node.module).split(".")[0])
+    foreign = imported - set(sys.stdlib_module_names) - {"training"}
+    distributions = {MODULES_OF_OTHER_NAMES.get(name, name.lower().replace("_", "-")) for name in foreign}
+    assert distributions - pins("requirements.txt").keys() == set()
