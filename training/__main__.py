@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -20,6 +21,7 @@ from training.report import render_report
 from training.results import evaluation_of
 from training.rewards import RewardWeights
 from training.run_folder import RunFolder, write_atomically
+from training.sizing import estimate
 
 EXIT_FAILED = 1
 EXIT_WRONG_CONFIG = 2
@@ -115,8 +117,7 @@ def _train(options: argparse.Namespace) -> int:
     config = load_config(options.profile, overrides=dict(options.set))
     folder = RunFolder(shared=options.shared_dir.resolve(), run_id=options.run_id)
     if options.dry_run:
-        print(yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False), end="")
-        return 0
+        return _dry_run(config, folder)
     folder.claim(config)
     if done := folder.finished():
         print(f"{folder.run_id} has finished before: {done.after.summary()}\nReport: {folder.report}")
@@ -127,6 +128,27 @@ def _train(options: argparse.Namespace) -> int:
         return _interrupted(folder, EXIT_INTERRUPTED)
     except Terminated:
         return _interrupted(folder, EXIT_TERMINATED)
+
+
+def _dry_run(config: JobConfig, folder: RunFolder) -> int:
+    """Print the resolved config, what it needs, and SkyRL's own config, which SkyRL has accepted."""
+    # Imported here: SkyRL takes seconds to load.
+    from training.skyrl_config import RunPaths, as_text, skyrl_config  # noqa: PLC0415
+
+    paths, model = RunPaths(folder.path), config.trainer.model
+    skyrl = skyrl_config(
+        config,
+        model=model or "made by the warm start",
+        paths=paths,
+        allowed_tokens=None if model else [],
+        resumed=False,
+    )
+    documents = [config.model_dump(mode="json"), yaml.safe_load(as_text(skyrl))]
+    if config.is_deployed:
+        needs = {name: round(value, 1) for name, value in asdict(estimate(config.workload)).items()}
+        documents.insert(1, {"needs_at_least": needs})
+    print(yaml.safe_dump_all(documents, sort_keys=False), end="")
+    return 0
 
 
 def _run(config: JobConfig, folder: RunFolder) -> int:

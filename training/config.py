@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from training.faults import ConfigError, Fault, faults_of
 from training.maze import MIN_SIZE, Maze, maze_for, solvable_within
 from training.rewards import RewardWeights
+from training.sizing import QWEN3_VL_8B, Workload, sizing_faults
 
 PROFILES = Path(__file__).parent / "profiles"
 
@@ -131,6 +132,8 @@ class TrainerConfig(Section):
     """Give the nodes that train."""
     gpus_per_node: int = Field(default=2, ge=1)
     """Give the GPUs of a node; each holds a policy rank and a rollout engine."""
+    gpu_memory_gib: float = Field(default=96.0, gt=0)
+    """Give the memory of one GPU, as the table of instance types has it; 96 for ml.g7e."""
     max_input_tokens: int = Field(default=4096, ge=64)
     """Give the tokens a conversation may have before the last answer."""
     max_answer_tokens: int = Field(default=512, ge=1)
@@ -177,6 +180,29 @@ class JobConfig(Section):
         if faults := tuple(_broken_rules(self)):
             raise ConfigError(faults)
         return self
+
+    @property
+    def is_deployed(self) -> bool:
+        """Whether this is the real model on real GPUs, whose needs are known in advance."""
+        return self.trainer.hardware is Hardware.GPU and self.trainer.model is not None
+
+    @property
+    def workload(self) -> Workload:
+        """What the memory and the disks must hold; the deployed model is Qwen3-VL-8B."""
+        trainer = self.trainer
+        return Workload(
+            model=QWEN3_VL_8B,
+            maze_size=self.maze.size,
+            max_turns=self.maze.max_turns,
+            max_input_tokens=trainer.max_input_tokens,
+            max_answer_tokens=trainer.max_answer_tokens,
+            nodes=trainer.nodes,
+            gpus_per_node=trainer.gpus_per_node,
+            gpu_memory_gib=trainer.gpu_memory_gib,
+            engine_memory_share=trainer.engine.gpu_memory_share,
+            samples_per_pass=trainer.grpo.samples_per_pass,
+            checkpoints_kept=trainer.checkpoints_kept,
+        )
 
     def evaluation_mazes(self) -> tuple[Maze, ...]:
         """The fixed mazes the run is graded on, in the order of their seeds."""
@@ -232,6 +258,8 @@ def _broken_rules(config: JobConfig) -> Iterator[Fault]:
         )
         return
     yield from _goal_above_ceiling(config)
+    if config.is_deployed:
+        yield from sizing_faults(config.workload)
     yield from _model_and_warm_start(config)
     yield from _uneven_batches(config)
 

@@ -139,11 +139,11 @@ def _node_faults(node: NodeFacts, expected: Expectation) -> Iterator[Fault]:
 
 
 def _gpu_faults(node: NodeFacts, expected: Expectation) -> Iterator[Fault]:
-    if len(node.gpus) != expected.gpus_per_node:
+    if len(node.gpus) < expected.gpus_per_node:
         yield Fault(
             field=f"{node.node}.gpus",
             value=len(node.gpus),
-            rule=f"is not the {expected.gpus_per_node} GPUs that trainer.gpus_per_node counts on",
+            rule=f"is less than the {expected.gpus_per_node} GPUs that trainer.gpus_per_node counts on",
             remedy="Replace the node, or correct the profile.",
         )
     for gpu in node.gpus:
@@ -189,11 +189,19 @@ def _differences(nodes: Sequence[NodeFacts], gpu_nodes: Sequence[NodeFacts]) -> 
 # --- the whole test ---------------------------------------------------------------------------------------
 
 
-def run_self_test(shared: Path, expected: Expectation) -> tuple[NodeFacts, ...]:
+@dataclass(frozen=True, kw_only=True)
+class SelfTest:
+    """A passed test."""
+
+    nodes: tuple[NodeFacts, ...]
+    environment: Mapping[str, str]
+    """What the training must be started with: NCCL_P2P_DISABLE where peer-to-peer copies hang."""
+
+
+def run_self_test(shared: Path, expected: Expectation) -> SelfTest:
     """Ask every node of the connected Ray cluster, judge, and try the GPUs' all-reduce.
 
-    Raises SelfTestFailed with every fault found, or when a node does not answer in time. Sets
-    NCCL_P2P_DISABLE for this process, and so for the job it starts, when peer-to-peer copies hang.
+    Raises SelfTestFailed with every fault found, or when a node does not answer in time.
     """
     token = uuid.uuid4().hex
     folder = shared / "self-test" / token
@@ -209,9 +217,8 @@ def run_self_test(shared: Path, expected: Expectation) -> tuple[NodeFacts, ...]:
         faults = [_unwritten(written, len(nodes))]
     if faults:
         raise SelfTestFailed("\n".join(map(str, faults)))
-    if expected.gpus_per_node > 1:
-        _try_all_reduce(expected.gpus_per_node)
-    return nodes
+    settings = _settings_for_all_reduce(expected.gpus_per_node) if expected.gpus_per_node > 1 else {}
+    return SelfTest(nodes=nodes, environment=settings)
 
 
 def _unwritten(written: int, nodes: int) -> Fault:
@@ -223,14 +230,14 @@ def _unwritten(written: int, nodes: int) -> Fault:
     )
 
 
-def _try_all_reduce(gpus: int) -> None:
+def _settings_for_all_reduce(gpus: int) -> Mapping[str, str]:
+    """The environment in which the GPUs of every node finish an all-reduce."""
     for settings in ({}, NO_PEER_TO_PEER):
         answers = _ask_every_node(_all_reduce_on_node, gpus, settings, timeout_seconds=2 * ALL_REDUCE_SECONDS)
         if all(answers):
-            os.environ.update(settings)
             if settings:
                 print("GPUs hang in peer-to-peer copies: NCCL_P2P_DISABLE=1 is set, all-reduce is slower.")
-            return
+            return settings
     raise SelfTestFailed(
         f"all-reduce of {gpus} GPUs = no end in {ALL_REDUCE_SECONDS} s, nor without peer-to-peer copies. "
         "Replace the node; `dmesg | grep NVRM` shows which card has failed."

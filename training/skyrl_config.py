@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from skyrl.train.config import SkyRLTrainConfig
+from skyrl.train.config import SkyRLTrainConfig, get_config_as_yaml_str
 from skyrl.train.utils import validate_cfg
 
 from training.config import EngineConfig, Hardware, JobConfig, TrainerConfig
@@ -78,6 +78,11 @@ def skyrl_config(
     skyrl = SkyRLTrainConfig.from_cli_overrides([f"{key}={_text(value)}" for key, value in overrides.items()])
     validate_cfg(skyrl)
     return skyrl
+
+
+def as_text(skyrl: SkyRLTrainConfig) -> str:
+    """SkyRL's config as YAML."""
+    return str(get_config_as_yaml_str(skyrl))
 
 
 def _text(value: object) -> str:

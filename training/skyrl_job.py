@@ -14,7 +14,6 @@ import ray
 from ray.exceptions import RayError
 from skyrl.train.utils.utils import initialize_ray
 
-from training.all_reduce import NO_PEER_TO_PEER
 from training.callbacks import MarkCheckpoints, RecordProgress, StopWhenDiverged, progress_at
 from training.checkpoints import prepare_resume
 from training.config import Hardware, JobConfig, TrainerConfig
@@ -27,7 +26,7 @@ from training.publish import publish
 from training.results import Progress, Results
 from training.run_folder import RunFolder, write_atomically
 from training.self_test import Expectation, run_self_test
-from training.skyrl_config import RunPaths, prepare_environment, skyrl_config
+from training.skyrl_config import RunPaths, as_text, prepare_environment, skyrl_config
 from training.telemetry import Telemetry
 from training.telemetry_callback import TelemetryCallback
 
@@ -98,14 +97,12 @@ def _train(
     skyrl = skyrl_config(
         config, model=start.model, paths=paths, allowed_tokens=start.allowed_tokens, resumed=step > 0
     )
-    write_atomically(folder.path / "skyrl_config.yaml", MazeExperiment.get_cfg_as_str(skyrl))
+    write_atomically(folder.path / "skyrl_config.yaml", as_text(skyrl))
     _connect(config, skyrl)
     try:
         before_work()
-        run_self_test(folder.shared, _expectation(config.trainer))
-        # What the self test had to switch off reaches the workers through the task that starts them.
-        settings = {name: os.environ[name] for name in NO_PEER_TO_PEER if name in os.environ}
-        task = train_task.options(runtime_env={"env_vars": settings})
+        passed = run_self_test(folder.shared, _expectation(config.trainer))
+        task = train_task.options(runtime_env={"env_vars": dict(passed.environment)})
         ray.get(task.remote(config, skyrl, paths, progress, folder.run_id))
     except RayError as error:
         raise TrainingFailed(

@@ -51,6 +51,27 @@ BAD = [
 ]
 
 
+# (overrides of the walkthrough, words of the message): what cannot fit its cards, or SkyRL's batches
+TOO_LARGE = [
+    ({"trainer.max_input_tokens": 8192}, ["max_input_tokens = 8192", "Give at least 11408"]),
+    ({"maze.max_turns": 30}, ["max_input_tokens = 12288", "before turn 30"]),
+    ({"maze.size": 11, "maze.max_turns": 25}, ["frames of 81 tokens"]),
+    ({"trainer.engine.gpu_memory_share": 0.2}, ["gpu_memory_share = 0.2", "share of at least 0.23"]),
+    ({"trainer.gpu_memory_gib": 45.0}, ["gpu_memory_share = 0.45", "20.2 of 45 GiB"]),
+    ({"trainer.grpo.samples_per_pass": 32}, ["samples_per_pass = 32", "fewer samples a pass"]),
+    ({"trainer.engine.gpu_memory_share": 1.0}, ["gpu_memory_share = 1.0", "less than 1"]),
+    ({"trainer.grpo.mazes_per_step": 32}, ["mazes_per_step = 32", "6 GPUs"]),
+]
+
+
+@pytest.mark.parametrize(("overrides", "words"), TOO_LARGE, ids=[str(row[0]) for row in TOO_LARGE])
+def test_what_cannot_run_on_the_cards_is_refused_before_one_is_touched(overrides, words):
+    with pytest.raises(ConfigError) as refusal:
+        load_config("walkthrough", overrides=overrides)
+    for word in words:
+        assert word in str(refusal.value)
+
+
 @pytest.mark.parametrize(("path", "value", "words"), BAD, ids=[f"{path}={value}" for path, value, _ in BAD])
 def test_bad_choices_are_refused_with_field_value_rule_and_remedy(path, value, words):
     with pytest.raises(ConfigError) as refusal:

@@ -111,7 +111,9 @@ def one_node_ray(monkeypatch):
 
 def test_a_real_node_passes_and_a_full_disk_is_found_before_any_work(one_node_ray, tmp_path):
     expected = Expectation(gpus_per_node=0, nodes=1, free_shared_gib=0.01, free_local_gib=0.01)
-    (facts,) = run_self_test(tmp_path, expected)
+    passed = run_self_test(tmp_path, expected)
+    (facts,) = passed.nodes
+    assert passed.environment == {}
     assert facts.versions["ray"] == ray.__version__
     assert list((tmp_path / "self-test").iterdir()) == []
     with pytest.raises(SelfTestFailed, match="free_shared_gib"):

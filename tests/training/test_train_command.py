@@ -111,10 +111,20 @@ def test_a_terminated_run_goes_on_where_it_was_and_ends_as_if_undisturbed(shared
 def test_a_dry_run_prints_the_resolved_config_and_touches_nothing(shared):
     run = train(shared, "dry", "--dry-run", "--set", "seed=4")
     assert run.returncode == 0
-    resolved = yaml.safe_load(run.stdout)
-    assert resolved["seed"] == 4
+    resolved, skyrl = yaml.safe_load_all(run.stdout)
+    assert skyrl["trainer"]["seed"] == 4
     assert parse_config(resolved) == load_config("smoke", overrides={"seed": 4})
     assert not (shared / "runs" / "dry").exists()
+
+
+def test_a_dry_run_of_the_walkthrough_shows_what_it_needs_and_what_skyrl_accepts(shared):
+    run = train(shared, "dry", "--dry-run", "--profile", "walkthrough")
+    assert run.returncode == 0
+    resolved, needs, skyrl = yaml.safe_load_all(run.stdout)
+    assert parse_config(resolved) == load_config("walkthrough")
+    assert needs["needs_at_least"]["conversation_tokens"] <= resolved["trainer"]["max_input_tokens"]
+    assert skyrl["generator"]["inference_engine"]["num_engines"] == 6
+    assert skyrl["trainer"]["resume_mode"] == "latest"
 
 
 def test_a_wrong_choice_ends_in_a_line_before_any_work(shared):
