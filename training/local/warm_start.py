@@ -12,7 +12,6 @@ the tower frozen and no demonstrations, has to close.
 import hashlib
 import itertools
 import json
-import logging
 import random
 import shutil
 import tempfile
@@ -24,6 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from tqdm import trange
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen3VLForConditionalGeneration
 
 from training.actions import ACTIONS, Action, Move
@@ -41,13 +41,9 @@ from training.maze import (
     training_mazes,
 )
 
-logger = logging.getLogger(__name__)
-
 STOP = len(ACTIONS) - 1
 MOVES = range(STOP)
 MUON_MIN_SIZE = 64
-
-
 _SOURCES = ("tiny_model.py", "shrinking.py", "warm_start.py")
 
 
@@ -131,7 +127,8 @@ def train_vision(model: Qwen3VLForConditionalGeneration, mazes: Iterator[Maze], 
     visual = model.model.visual
     probe = nn.Linear(model.config.vision_config.out_hidden_size, len(ACTIONS))
     optimizer = _Optimizer([*visual.parameters(), *probe.parameters()], steps=settings.vision_steps)
-    for step in range(settings.vision_steps):
+    bar = trange(settings.vision_steps, desc="Warm start: reading mazes", unit="step", mininterval=1)
+    for _ in bar:
         frames, labels = _labelled_frames(
             list(itertools.islice(mazes, settings.vision_mazes)), settings.shrinking
         )
@@ -140,9 +137,8 @@ def train_vision(model: Qwen3VLForConditionalGeneration, mazes: Iterator[Maze], 
         logits = probe(visual(frames, grid_thw=film).pooler_output)
         loss = nn.functional.cross_entropy(logits, labels)
         optimizer.update(loss)
-        if step % 100 == 99:
-            accuracy = (logits.argmax(-1) == labels).float().mean()
-            logger.info("vision step %d: loss %.3f, best action named for %.3f", step + 1, loss, accuracy)
+        accuracy = (logits.argmax(-1) == labels).float().mean()
+        bar.set_postfix_str(f"best action named for {accuracy:.0%} of the frames", refresh=False)
 
 
 def _labelled_frames(mazes: Sequence[Maze], shrinking: Shrinking) -> tuple[torch.Tensor, torch.Tensor]:
@@ -224,7 +220,8 @@ def train_dialogue(
     stream = random.Random(f"player {settings.seed}")
     text_parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = _Optimizer(text_parameters, steps=settings.dialogue_steps)
-    for step in range(settings.dialogue_steps):
+    bar = trange(settings.dialogue_steps, desc="Warm start: conversation", unit="step", mininterval=1)
+    for _ in bar:
         batch = [
             demonstrate(
                 maze, turns=settings.dialogue_turns, noise=settings.noise, tokenizer=tokenizer, stream=stream
@@ -233,8 +230,7 @@ def train_dialogue(
         ]
         loss = _dialogue_loss(model, tokenizer, batch, settings.shrinking)
         optimizer.update(loss)
-        if step % 50 == 49:
-            logger.info("dialogue step %d: loss %.3f", step + 1, loss)
+        bar.set_postfix_str(f"loss {loss:.2f}", refresh=False)
     model.model.visual.requires_grad_(True)
 
 
