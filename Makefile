@@ -102,6 +102,10 @@ prove-metrics: .build/infrastructure.stamp ## Panels and alerts judged by promto
 drills: .build/training.stamp ## Kill, hang and truncate a training run, and resume it (15 minutes)
 	$(TRAINING_BIN)/python -m pytest tests/training/test_drills.py -m drill -s
 
+.PHONY: emulated
+emulated: setup ## Deploys and destroys on an emulated AWS: all orders, a failure of every resource; prints a table
+	$(BIN)/python -m pytest tests/emulated -m 'exhaustive or not exhaustive'
+
 .PHONY: synth
 synth: .build/infrastructure.stamp .build/node.stamp crds-if-reachable ## Templates into cdk.out/, manifests into dist/; no AWS call
 	rm -rf cdk.out dist

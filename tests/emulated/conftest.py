@@ -17,10 +17,38 @@ from tests.emulated.handlers import ResourceHandlers
 from tests.emulated.hyperpod import HyperPod
 from tests.emulated.identities import IdentityFactory
 from tests.emulated.kubernetes import Kubernetes
+from tests.emulated.ledger import Ledger
 from tests.emulated.node_functions import NodeFunctions
 from tests.emulated.responses import ResponseInbox
+from tests.emulated.synthesis import Synthesize, memoized
 
 REGION = "us-east-2"
+_LEDGER = pytest.StashKey[Ledger]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_LEDGER] = Ledger()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """The table of what was created, changed, deleted and left."""
+    ledger = config.stash[_LEDGER]
+    if ledger.rows:
+        terminalreporter.section("emulated AWS")
+        for line in ledger.table():
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def ledger(pytestconfig: pytest.Config) -> Ledger:
+    """Where scenarios note what they did."""
+    return pytestconfig.stash[_LEDGER]
+
+
+@pytest.fixture(scope="session")
+def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
+    """Settings -> assembly, each synthesized once."""
+    return memoized(tmp_path_factory.mktemp)
 
 
 def _no_service(name: str) -> Any:

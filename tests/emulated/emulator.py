@@ -1,5 +1,6 @@
 """Everything together: moto's server, the CloudFormation endpoint, and the CDK CLI pointed at both."""
 
+import logging
 import os
 import random
 import subprocess
@@ -65,11 +66,21 @@ class Emulator:
 
     def prepare_without_cli(self, assembly: Assembly) -> None:
         """What `cdk bootstrap` and the CLI's upload of assets leave behind, as far as deployments use it."""
-        s3, bucket = self.client("s3"), f"cdk-hnb659fds-assets-{ACCOUNT_ID}-{self.engine.region}"
-        s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": self.engine.region})
+        self.client("s3").create_bucket(
+            Bucket=self._assets_bucket,
+            CreateBucketConfiguration={"LocationConstraint": self.engine.region},
+        )
         self.client("ssm").put_parameter(Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String")
+        self.publish(assembly)
+
+    def publish(self, assembly: Assembly) -> None:
+        """Upload the assembly's assets, as the CLI does before it deploys."""
         for key, content in assembly.files().items():
-            s3.put_object(Bucket=bucket, Key=key, Body=content)
+            self.client("s3").put_object(Bucket=self._assets_bucket, Key=key, Body=content)
+
+    @property
+    def _assets_bucket(self) -> str:
+        return f"cdk-hnb659fds-assets-{ACCOUNT_ID}-{self.engine.region}"
 
     def left_behind(self) -> list[str]:
         """Everything that lives without a stack: retained, orphaned, or made by a service or a handler."""
@@ -104,7 +115,7 @@ class Emulator:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=900,
         )
         if self.engine.errors:
             raise ExceptionGroup("the emulator itself failed", self.engine.errors)
@@ -116,6 +127,7 @@ class Emulator:
 @contextmanager
 def emulated_aws(*, folder: Path, region: str, seed: int = 0) -> Iterator[Emulator]:
     """Start an empty account; it ends with the block."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line for each request, otherwise
     moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     moto.start()
     _host, port = moto.get_host_and_port()

@@ -34,6 +34,10 @@ class Faults:
 
     armed: set[Fault] = field(default_factory=set)
 
+    def arm(self, fault: Fault) -> None:
+        """Let the fault happen at its next opportunity."""
+        self.armed.add(fault)
+
     def check(self, *, stack: str, logical_id: str, operation: Operation, half_done: bool) -> None:
         """Raise the failure that was armed for this moment, if any."""
         fault = Fault(stack=stack, logical_id=logical_id, operation=operation, half_done=half_done)

@@ -98,7 +98,7 @@ def test_dropped_resource_is_deleted_after_the_update(driver: Driver) -> None:
 def test_failed_creation_leaves_nothing_and_the_next_one_succeeds(
     driver: Driver, logical_id: str, half_done: bool
 ) -> None:
-    driver.engine.faults.armed.add(
+    driver.engine.faults.arm(
         Fault(stack="net", logical_id=logical_id, operation="create", half_done=half_done)
     )
     assert driver.deploy("net", NETWORK).status == "ROLLBACK_COMPLETE"
@@ -111,7 +111,7 @@ def test_failed_update_takes_every_change_back(driver: Driver) -> None:
     before = dict(driver.engine.account.resources)
     changed = with_property(NETWORK, "Subnet", MapPublicIpOnLaunch=True)
     changed["Resources"]["Other"] = {**SUBNET, "DependsOn": "Subnet"}
-    driver.engine.faults.armed.add(Fault(stack="net", logical_id="Other", operation="create"))
+    driver.engine.faults.arm(Fault(stack="net", logical_id="Other", operation="create"))
     assert driver.deploy("net", changed).status == "UPDATE_ROLLBACK_COMPLETE"
     assert driver.engine.account.resources == before
     assert driver.changes("net", NETWORK) == ()
@@ -121,14 +121,14 @@ def test_failed_replacement_keeps_the_old_resource(driver: Driver) -> None:
     driver.deploy("net", NETWORK)
     before = dict(driver.engine.account.resources)
     changed = with_property(NETWORK, "Group", GroupDescription="other")
-    driver.engine.faults.armed.add(Fault(stack="net", logical_id="Group", operation="create", half_done=True))
+    driver.engine.faults.arm(Fault(stack="net", logical_id="Group", operation="create", half_done=True))
     assert driver.deploy("net", changed).status == "UPDATE_ROLLBACK_COMPLETE"
     assert driver.engine.account.resources == before
 
 
 def test_failed_deletion_is_reported_and_a_second_one_finishes(driver: Driver) -> None:
     driver.deploy("net", NETWORK)
-    driver.engine.faults.armed.add(Fault(stack="net", logical_id="Group", operation="delete"))
+    driver.engine.faults.arm(Fault(stack="net", logical_id="Group", operation="delete"))
     stack = driver.destroy("net")
     assert (stack.status, set(stack.resources)) == ("DELETE_FAILED", {"Group", "Vpc"})
     assert driver.destroy("net").status == "DELETE_COMPLETE"
