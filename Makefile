@@ -103,7 +103,7 @@ drills: .build/training.stamp ## Kill, hang and truncate a training run, and res
 	$(TRAINING_BIN)/python -m pytest tests/training/test_drills.py -m drill -s
 
 .PHONY: emulated
-emulated: setup ## Deploys and destroys on an emulated AWS: all orders, a failure of every resource; prints a table
+emulated: setup $(CRDS) ## Deploys and destroys on an emulated AWS: all orders, a failure of every resource; prints a table
 	$(BIN)/python -m pytest tests/emulated -m 'exhaustive or not exhaustive'
 
 .PHONY: synth
