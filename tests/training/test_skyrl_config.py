@@ -65,6 +65,12 @@ def test_one_gpu_runs_the_walkthroughs_algorithm() -> None:
         assert getattr(one.trainer.algorithm, name) == getattr(six.trainer.algorithm, name)
 
 
+@pytest.mark.parametrize("profile", ["gpu-1", "rehearsal", "smoke"])
+def test_the_tiny_model_asks_for_no_more_disk_than_its_checkpoints_need(profile: str) -> None:
+    """The default is the 8B model's 36 GiB a checkpoint: a laptop would be refused."""
+    assert load_config(profile).trainer.checkpoint_gib < 1
+
+
 def test_the_vision_tower_gets_no_adapter() -> None:
     """SkyRL matches the whole module name, so the plain word would exclude nothing."""
     import re
