@@ -104,6 +104,7 @@ class RecordProgress(TrainingCallback):  # type: ignore[misc]  # skyrl has no ty
             entropy=logs["policy/policy_entropy"],
             clip_share=logs["policy/loss_metrics/clip_ratio"],
             gradient_norm=logs["policy/grad_norm"],
+            logprob_gap=logs["policy/rollout_train_logprobs_abs_diff_mean"],
             rollout_seconds=logs["timing/generate"],
             learn_seconds=logs["timing/fwd_logprobs_values_reward"] + logs["timing/policy_train"],
         )

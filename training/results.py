@@ -161,6 +161,9 @@ class StepMetrics(Record):
     clip_share: float
     """Share of tokens whose ratio was clipped."""
     gradient_norm: float
+    logprob_gap: float
+    """Mean distance in nats of a sampled token's log-probability by the engine and by the policy: far from zero,
+    the two hold different weights."""
     rollout_seconds: float
     learn_seconds: float
 

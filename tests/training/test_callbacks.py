@@ -24,6 +24,7 @@ LOGS = {
     "policy/policy_entropy": 0.3,
     "policy/loss_metrics/clip_ratio": 0.01,
     "policy/grad_norm": 0.5,
+    "policy/rollout_train_logprobs_abs_diff_mean": 0.0007,
     "timing/generate": 2.0,
     "timing/fwd_logprobs_values_reward": 1.0,
     "timing/policy_train": 3.0,
@@ -71,6 +72,7 @@ def test_progress_on_disk_has_every_step_and_evaluation(tmp_path: Path) -> None:
     [before], [step] = progress.evaluations, progress.steps
     assert (before.step, before.solved, before.total) == (0, 64, 64)
     assert (step.step, step.solved_share, step.learn_seconds) == (1, 0.25, 4.0)
+    assert step.logprob_gap == 0.0007
     assert step.groups_without_signal == 0.5
 
 
