@@ -162,8 +162,9 @@ class StepMetrics(Record):
     """Share of tokens whose ratio was clipped."""
     gradient_norm: float
     logprob_gap: float
-    """Mean distance in nats of a sampled token's log-probability by the engine and by the policy: far from zero,
-    the two hold different weights."""
+    """Mean distance, in nats, of the engine's log-probability of a sampled token from the policy's.
+
+    Far from zero, the two hold different weights."""
     rollout_seconds: float
     learn_seconds: float
 
