@@ -141,7 +141,7 @@ def _dry_run(config: JobConfig, folder: RunFolder) -> int:
         model=model or "made by the warm start",
         paths=paths,
         allowed_tokens=None if model else [],
-        resumed=False,
+        evaluate_first=True,
     )
     documents = [config.model_dump(mode="json"), yaml.safe_load(as_text(skyrl))]
     if config.is_deployed:

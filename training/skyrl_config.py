@@ -60,19 +60,19 @@ class RunPaths:
 
 
 def skyrl_config(
-    config: JobConfig, *, model: str, paths: RunPaths, allowed_tokens: list[int] | None, resumed: bool
+    config: JobConfig, *, model: str, paths: RunPaths, allowed_tokens: list[int] | None, evaluate_first: bool
 ) -> SkyRLTrainConfig:
     """SkyRL's config for this run, accepted by SkyRL's own validation.
 
     `allowed_tokens`: sample nothing else (the tiny model); None forbids the vision tokens instead.
-    `resumed`: the evaluation before training was already done by an earlier attempt.
+    `evaluate_first`: grade the starting point; a resumed run mostly has that from an earlier attempt.
     """
     overrides = {
         **_model(config.trainer, model, paths),
         **_placement(config.trainer),
         **_algorithm(config),
         **_rollouts(config, allowed_tokens),
-        **_run(config, paths, resumed=resumed),
+        **_run(config, paths, evaluate_first=evaluate_first),
         **(_on_cpu() if config.trainer.hardware is Hardware.CPU else _on_gpu(config.trainer.engine)),
     }
     skyrl = SkyRLTrainConfig.from_cli_overrides([f"{key}={_text(value)}" for key, value in overrides.items()])
@@ -161,7 +161,7 @@ def _rollouts(config: JobConfig, allowed_tokens: list[int] | None) -> dict[str, 
     }
 
 
-def _run(config: JobConfig, paths: RunPaths, *, resumed: bool) -> dict[str, Any]:
+def _run(config: JobConfig, paths: RunPaths, *, evaluate_first: bool) -> dict[str, Any]:
     return {
         "trainer.seed": config.seed,
         "trainer.logger": "console",
@@ -173,7 +173,7 @@ def _run(config: JobConfig, paths: RunPaths, *, resumed: bool) -> dict[str, Any]
         "trainer.log_path": str(paths.root / "logs"),
         "trainer.eval_interval": config.evaluation.every_steps,
         "trainer.eval_batch_size": config.evaluation.mazes,
-        "trainer.eval_before_train": not resumed,
+        "trainer.eval_before_train": evaluate_first,
         "trainer.print_example_interval": -1,
         "data.train_data": [str(paths.training_rows)],
         "data.val_data": [str(paths.evaluation_rows)],

@@ -95,7 +95,11 @@ def _train(
     step = prepare_resume(paths.checkpoints, world_size=config.trainer.gpus)
     progress = progress_at(paths.progress, step=step, fresh=Progress(step=0, evaluations=(), steps=()))
     skyrl = skyrl_config(
-        config, model=start.model, paths=paths, allowed_tokens=start.allowed_tokens, resumed=step > 0
+        config,
+        model=start.model,
+        paths=paths,
+        allowed_tokens=start.allowed_tokens,
+        evaluate_first=lacks_evaluation(progress, config),
     )
     write_atomically(folder.path / "skyrl_config.yaml", as_text(skyrl))
     _connect(config, skyrl)
@@ -111,6 +115,16 @@ def _train(
     finally:
         ray.shutdown()
     return Progress.model_validate_json(paths.progress.read_text())
+
+
+def lacks_evaluation(progress: Progress, config: JobConfig) -> bool:
+    """Whether an evaluation is due at this step and was not made.
+
+    SkyRL saves before it evaluates, so an attempt that ended in between leaves a checkpoint ungraded.
+    """
+    step = progress.step
+    due = step % config.evaluation.every_steps == 0 or step == config.trainer.grpo.steps
+    return due and all(evaluation.step != step for evaluation in progress.evaluations)
 
 
 def write_rows(config: JobConfig, paths: RunPaths) -> None:

@@ -11,13 +11,13 @@ from training.faults import ConfigError
 from training.skyrl_config import VISION_TOKENS, RunPaths, skyrl_config
 
 
-def translated(config: JobConfig, *, resumed: bool = False) -> SkyRLTrainConfig:
+def translated(config: JobConfig, *, evaluate_first: bool = True) -> SkyRLTrainConfig:
     return skyrl_config(
         config,
         model="a-model",
         paths=RunPaths(Path("/shared/runs/a-run")),
         allowed_tokens=None if config.trainer.model else [1, 2],
-        resumed=resumed,
+        evaluate_first=evaluate_first,
     )
 
 
@@ -102,7 +102,7 @@ def test_everything_a_restart_needs_lies_in_the_runs_shared_folder() -> None:
         assert path.startswith("/shared/runs/a-run/")
 
 
-def test_a_resumed_run_does_not_repeat_the_evaluation_before_training() -> None:
+def test_the_starting_point_is_graded_only_when_asked() -> None:
     config = load_config("walkthrough")
     assert translated(config).trainer.eval_before_train
-    assert not translated(config, resumed=True).trainer.eval_before_train
+    assert not translated(config, evaluate_first=False).trainer.eval_before_train
