@@ -45,4 +45,6 @@ class LifecycleScript(Construct):
             # The group that CDK makes by itself is named after the function, and races with its first call.
             log_group=logs.LogGroup(self, "UploadLog"),
         )
+        # Whatever is uploaded can be emptied again: a rollback between the two would keep the bucket.
+        self.upload.node.add_dependency(self.bucket)
         self.source_uri = self.bucket.s3_url_for_object(PREFIX)
