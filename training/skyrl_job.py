@@ -4,6 +4,7 @@ import fcntl
 import json
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from training.telemetry_callback import TelemetryCallback
 logger = logging.getLogger(__name__)
 
 EVALUATION_SET = "fixed_mazes"
+POLL_SECONDS = 0.5
 
 
 class TrainingFailed(JobError):
@@ -107,7 +109,7 @@ def _train(
         before_work()
         passed = run_self_test(folder.shared, _expectation(config.trainer))
         task = train_task.options(runtime_env={"env_vars": dict(passed.environment)})
-        ray.get(task.remote(config, skyrl, paths, progress, folder.run_id))
+        _wait(task.remote(config, skyrl, paths, progress, folder.run_id))
     except RayError as error:
         raise TrainingFailed(
             f"training ended with an error: {error}\nStart the same run id again to resume"
@@ -115,6 +117,16 @@ def _train(
     finally:
         ray.shutdown()
     return Progress.model_validate_json(paths.progress.read_text())
+
+
+def _wait(task: ray.ObjectRef[None]) -> None:
+    """Until the task has ended; raises what it raised.
+
+    Sleeps in Python: what a signal handler raises inside Ray's compiled `get` can come out as a SystemError.
+    """
+    while not ray.wait([task], timeout=0)[0]:
+        time.sleep(POLL_SECONDS)
+    ray.get(task)
 
 
 def lacks_evaluation(progress: Progress, config: JobConfig) -> bool:

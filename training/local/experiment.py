@@ -16,6 +16,7 @@ from training.entry import MazeExperiment
 from training.local import cuda_stand_ins
 from training.local.inference_client import LocalInferenceClient, decode_frames
 from training.local.rollout_engine import Completion, Request, RolloutEngine, Sampling
+from training.local.threads import threads_each
 
 ENGINE_GPU_SHARE = 0.5
 """Of the GPU that an engine shares with a policy rank, which SkyRL gives 0.2."""
@@ -49,6 +50,7 @@ class LocalExperiment(MazeExperiment):
     def get_inference_client(self) -> LocalInferenceClient:
         """An engine in each bundle of the shared placement group."""
         group = self.colocate_pg
+        threads = threads_each(len(group.reordered_bundle_indices))
         engines = [
             ray.remote(RolloutActor)
             .options(
@@ -64,6 +66,7 @@ class LocalExperiment(MazeExperiment):
                 max_tokens=self.cfg.generator.max_input_length
                 + self.cfg.generator.sampling_params.max_generate_length,
                 seed=self.cfg.trainer.seed,
+                threads=threads,
             )
             for bundle in group.reordered_bundle_indices
         ]

@@ -6,7 +6,6 @@ forward_backward, optim_step, the adapter sync through a folder, save and load a
 NCCL, offloading between GPU and host, sequence packing, bfloat16.
 """
 
-import os
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ import ray
 import torch
 
 from training.local import cuda_stand_ins
+from training.local.threads import threads_each
 from training.local.tiny_model import use_single_patch_attention
 
 cuda_stand_ins.install()
@@ -28,7 +28,7 @@ class CpuPolicyWorkerBase(FSDPPolicyWorkerBase):  # type: ignore[misc]  # skyrl 
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+        torch.set_num_threads(threads_each(self._world_size))
         use_single_patch_attention()
 
     def init_worker_process_group(self) -> None:
