@@ -58,7 +58,6 @@ class RecordProgress(TrainingCallback):  # type: ignore[misc]  # skyrl has no ty
         self._path = path
         self._config = config
         self._progress = progress
-        self._groups_without_signal = 0.0
         self._evaluation: Evaluation | None = None
 
     def on_eval_start(self, trainer: Any, callback_input: Any, control: Any) -> None:
@@ -76,30 +75,37 @@ class RecordProgress(TrainingCallback):  # type: ignore[misc]  # skyrl has no ty
         )
 
     def on_step_end(self, trainer: Any, callback_input: Any, control: Any) -> None:
-        """Groups whose samples all earned the same have advantages of zero and teach nothing."""
+        """Write the step down before SkyRL saves it: else a run cut in between lacks the step for ever.
+
+        SkyRL's own log of the step comes only after the checkpoint, the adapter sync and the evaluation.
+        """
+        logs = trainer.all_metrics | {f"timing/{name}": value for name, value in trainer.all_timings.items()}
         advantages = callback_input.batch["advantages"]
         groups = advantages.reshape(-1, trainer.cfg.generator.n_samples_per_prompt * advantages.shape[-1])
-        self._groups_without_signal = float(torch.all(groups == 0, dim=1).float().mean())
+        step = self._step_metrics(callback_input.global_step, logs, groups)
+        self._write({"step": step.step, "steps": (*self._progress.steps, step)})
 
     def on_log(self, trainer: Any, callback_input: Any, control: Any) -> None:
-        """Write down what was measured since the last time."""
-        progress = self._progress
-        if callback_input.global_step > progress.step:
-            step = self._step_metrics(callback_input.global_step, callback_input.logs)
-            progress = progress.model_copy(update={"step": step.step, "steps": (*progress.steps, step)})
+        """Write down the evaluation, if there was one."""
         if self._evaluation is not None:
-            progress = progress.model_copy(update={"evaluations": (*progress.evaluations, self._evaluation)})
+            self._write({"evaluations": (*self._progress.evaluations, self._evaluation)})
             self._evaluation = None
-        self._progress = progress
-        write_durably(self._path, progress.model_dump_json())
 
-    def _step_metrics(self, step: int, logs: dict[str, Any]) -> StepMetrics:
+    def _write(self, news: dict[str, Any]) -> None:
+        self._progress = self._progress.model_copy(update=news)
+        write_durably(self._path, self._progress.model_dump_json())
+
+    def _step_metrics(
+        self, step: int, logs: dict[str, Any], advantages_of_groups: torch.Tensor
+    ) -> StepMetrics:
+        """Groups whose samples all earned the same have advantages of zero and teach nothing."""
+        without_signal = torch.all(advantages_of_groups == 0, dim=1)
         return StepMetrics(
             step=step,
             solved_share=logs["environment/solved"],
             mean_reward=logs["reward/avg_raw_reward"],
             mean_turns=logs["environment/turns"],
-            groups_without_signal=self._groups_without_signal,
+            groups_without_signal=float(without_signal.float().mean()),
             loss=logs["policy/policy_loss"],
             entropy=logs["policy/policy_entropy"],
             clip_share=logs["policy/loss_metrics/clip_ratio"],
