@@ -9,7 +9,6 @@ from typing import Any
 from aws_cdk import CustomResource, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sns as sns
@@ -18,7 +17,7 @@ from aws_cdk import custom_resources as cr
 from constructs import Construct
 
 from stacks.grafana_workspace import GrafanaWorkspace
-from stacks.polled_resource import handler_code
+from stacks.handler_function import HandlerFunction
 
 _ACCOUNT_ACTIONS = (
     "CreateWorkspaceServiceAccount",
@@ -71,15 +70,13 @@ class GrafanaContent(Construct):
         asset = _as_asset(self, content)
         stack = Stack.of(self)
         log_group = logs.LogGroup(self, "Log")
-        function = lambda_.Function(
+        function = HandlerFunction(
             self,
             "OnEvent",
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            code=handler_code(),
-            handler="handlers.grafana_content.on_event",
+            entry="grafana_content.on_event",
             timeout=Duration.minutes(10),
             log_group=log_group,
-            initial_policy=[
+            statements=[
                 iam.PolicyStatement(
                     actions=[f"grafana:{action}" for action in _ACCOUNT_ACTIONS],
                     resources=[workspace.arn, f"{workspace.arn}/*"],

@@ -1,21 +1,15 @@
 """Custom resources that are polled until they are done, for work that takes longer than a Lambda may run."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from aws_cdk import CustomResource, Duration
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import custom_resources as cr
 from constructs import Construct
 
-
-def handler_code() -> lambda_.Code:
-    """The package `handlers` and nothing else, as a package so that its modules can import each other."""
-    exclude = ["*", "!handlers", "!handlers/*.py"]
-    return lambda_.Code.from_asset(str(Path(__file__).parent), exclude=exclude)
+from stacks.handler_function import HandlerFunction
 
 
 class PolledProvider(Construct):
@@ -38,15 +32,13 @@ class PolledProvider(Construct):
         super().__init__(scope, construct_id)
         log_group = logs.LogGroup(self, "Log")
         functions = [
-            lambda_.Function(
+            HandlerFunction(
                 self,
                 function_id,
-                runtime=lambda_.Runtime.PYTHON_3_14,
-                code=handler_code(),
-                handler=f"handlers.{handler}.{entry}",
+                entry=f"{handler}.{entry}",
                 timeout=Duration.minutes(2),
                 log_group=log_group,
-                initial_policy=list(statements),
+                statements=statements,
             )
             for function_id, entry in (("OnEvent", "on_event"), ("IsComplete", "is_complete"))
         ]

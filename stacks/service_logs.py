@@ -2,12 +2,11 @@
 
 from aws_cdk import CustomResource, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import custom_resources as cr
 from constructs import Construct
 
-from stacks.polled_resource import handler_code
+from stacks.handler_function import HandlerFunction
 
 
 class ServiceLogs(Construct):
@@ -22,15 +21,13 @@ class ServiceLogs(Construct):
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
         log_group = logs.LogGroup(self, "Log")
-        function = lambda_.Function(
+        function = HandlerFunction(
             self,
             "OnEvent",
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            code=handler_code(),
-            handler="handlers.log_cleanup.on_event",
+            entry="log_cleanup.on_event",
             timeout=Duration.minutes(2),
             log_group=log_group,
-            initial_policy=[
+            statements=[
                 # Listing knows no resource but "all log groups of the region".
                 iam.PolicyStatement(
                     actions=["logs:DescribeLogGroups"],
