@@ -5,6 +5,7 @@ import typer
 from ops.audit import audit
 from ops.cost import cost
 from ops.diagnose import diagnose
+from ops.pin import pin
 from ops.preflight import preflight
 from ops.processes import exit_on_ending_signals
 from ops.rehearse import rehearse
@@ -21,7 +22,7 @@ def main() -> None:
     exit_on_ending_signals()
 
 
-for command in (rehearse, preflight, cost, submit, status, logs, report, diagnose, teardown, audit):
+for command in (rehearse, pin, preflight, cost, submit, status, logs, report, diagnose, teardown, audit):
     app.command()(command)
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from pydantic import (
 from stacks.addressing import MAX_ZONES, SubnetPlan, needed_addresses, plan_subnets
 from stacks.faults import Fault, SettingsError, faults_of
 from stacks.instance_types import INSTANCE_TYPES, InstanceType
+from stacks.pins import OPEN_COMMIT
 from stacks.rules import broken_rules
 
 CDK_JSON = Path(__file__).parent.parent / "cdk.json"
@@ -231,10 +232,11 @@ class Artifact(Section):
     source: Annotated[
         str,
         StringConstraints(
-            pattern=r"^(hf://(datasets/)?[\w.-]+/[\w.-]+(@[\w.-]+)?(/[\w./-]+)?|s3://[a-z0-9.-]{3,63}/[\w./-]+)$"
+            pattern=r"^(hf://(datasets/)?[\w.-]+/[\w.-]+@[0-9a-f]{40}(/[\w./-]+)?|s3://[a-z0-9.-]{3,63}/[\w./-]+)$"
         ),
     ]
-    """Give hf://owner/name@revision/folder (a commit never moves, a branch does) or s3://bucket/prefix."""
+    """Give s3://bucket/prefix or hf://owner/name@commit/folder with all 40 digits; `python -m ops pin` looks
+    a commit of zeros up."""
     folder: Annotated[str, StringConstraints(pattern=r"^[\w-][\w.-]*(/[\w-][\w.-]*)*$")]
     """Give the folder under the shared mount, as "models/visgym/mixed_qwen3vl"."""
 
@@ -243,7 +245,10 @@ class Staging(Section):
     """What lies on the shared file system before the first run."""
 
     artifacts: tuple[Artifact, ...] = (
-        Artifact(source="hf://VisGym/visgym_model@main/mixed_qwen3vl", folder="models/visgym/mixed_qwen3vl"),
+        Artifact(
+            source=f"hf://VisGym/visgym_model@{OPEN_COMMIT}/mixed_qwen3vl",
+            folder="models/visgym/mixed_qwen3vl",
+        ),
     )
     """Give a list of {"source": ..., "folder": ...}; an empty list stages nothing."""
     hub_token_secret_arn: SecretArn | None = None
@@ -254,7 +259,8 @@ class Image(Section):
     """The training image."""
 
     base_image: Annotated[str, StringConstraints(pattern=r"^\S+@sha256:[0-9a-f]{64}$")]
-    """Give the image that the training image starts from, by digest: name@sha256:..."""
+    """Give the image that the training image starts from, by digest: name@sha256:...; `python -m ops pin`
+    looks a digest of zeros up."""
 
 
 class Observability(Section):
@@ -431,12 +437,20 @@ def _unreadable(path: Path, error: Exception) -> Fault:
     )
 
 
-def load_settings(environment: str = DEFAULT_ENVIRONMENT, path: Path = CDK_JSON) -> Settings:
-    """Read one environment of cdk.json. Raises SettingsError when it is missing or cannot be deployed."""
+def environments_of(path: Path = CDK_JSON) -> dict[str, dict[str, Any]]:
+    """The named environments of a cdk.json, unchecked. Raises SettingsError when there are none to read."""
     try:
-        environments = json.loads(path.read_text(encoding="utf-8"))["context"]["environments"]
+        environments: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["context"][
+            "environments"
+        ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SettingsError([_unreadable(path, error)]) from error
+    return environments
+
+
+def load_settings(environment: str = DEFAULT_ENVIRONMENT, path: Path = CDK_JSON) -> Settings:
+    """Read one environment of cdk.json. Raises SettingsError when it is missing or cannot be deployed."""
+    environments = environments_of(path)
     if environment not in environments:
         raise SettingsError(
             [

@@ -6,6 +6,7 @@ from botocore.exceptions import ClientError, NoCredentialsError
 
 from ops.aws import error_code
 from ops.checks.model import Check, Context, Outcome, failed, passed, warning
+from stacks.pins import OPEN_COMMIT, OPEN_DIGEST
 
 BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
 BOOTSTRAP_VERSION = 6
@@ -26,7 +27,6 @@ DEPLOY_ACTIONS = (
     "sagemaker:CreateCluster",
 )
 """What CloudFormation's role must be allowed, a representative action per service."""
-PLACEHOLDER_DIGEST = "0" * 64
 
 
 def credentials(context: Context) -> Iterator[Outcome]:
@@ -151,15 +151,14 @@ def _exists(context: Context, arn: str) -> bool:
     return True
 
 
-def base_image(context: Context) -> Iterator[Outcome]:
-    image = context.settings.image.base_image
-    if image.endswith(PLACEHOLDER_DIGEST):
-        yield failed(
-            "image.base_image has a placeholder for its digest",
-            f"Ask the registry for the digest of {image.split('@')[0]} and put it into cdk.json.",
-        )
-    else:
-        yield passed("image.base_image names a digest")
+def pins(context: Context) -> Iterator[Outcome]:
+    settings = context.settings
+    opened = [settings.image.base_image] if settings.image.base_image.endswith(OPEN_DIGEST) else []
+    opened += [artifact.source for artifact in settings.staging.artifacts if OPEN_COMMIT in artifact.source]
+    for name in opened:
+        yield failed(f"{name} is not pinned yet", "Run `python -m ops pin` and commit cdk.json.")
+    if not opened:
+        yield passed("the base image names its digest, what is staged its commit")
 
 
 CHECKS = (
@@ -169,5 +168,5 @@ CHECKS = (
     Check(name="caller-permissions", ask=caller_permissions),
     Check(name="deploy-permissions", ask=deploy_permissions),
     Check(name="principals", ask=principals),
-    Check(name="base-image", ask=base_image, needs_credentials=False),
+    Check(name="pins", ask=pins, needs_credentials=False),
 )

@@ -115,7 +115,7 @@ def test_staging_has_its_identity_before_its_pod_starts(ray: Template) -> None:
 
 def test_staging_may_read_its_sources_and_its_token_only() -> None:
     secret = "arn:aws:secretsmanager:us-east-2:111122223333:secret:hub-AbCdEf"
-    hub = Artifact(source="hf://VisGym/visgym_model", folder="models/a")
+    hub = Artifact(source=f"hf://VisGym/visgym_model@{'ab' * 20}", folder="models/a")
     copy = Artifact(source="s3://models-of-ours/visgym/sft", folder="models/b")
     assert statements(Staging(artifacts=(hub,))) == []
     allowed = {

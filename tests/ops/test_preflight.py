@@ -29,6 +29,8 @@ def settings_with(**changes: Any) -> Settings:
     environments = json.loads(CDK_JSON.read_text(encoding="utf-8"))["context"]["environments"]
     environment = environments["walkthrough"]
     environment["image"] = {"base_image": f"registry.example/base@sha256:{'ab' * 32}"}
+    model = {"source": f"hf://VisGym/visgym_model@{'ab' * 20}/mixed", "folder": "models/visgym/mixed_qwen3vl"}
+    environment["staging"] = {"artifacts": [model]}
     environment["cost_ceiling_usd_per_hour"] = 50
     environment["kubernetes"] = {"public_access_cidrs": ["198.51.100.0/24"]}
     return parse_settings(environment | changes)
@@ -144,7 +146,8 @@ def planned_groups() -> list[dict[str, Any]]:
 
 PLANNED = {"instance_groups": planned_groups()}
 SSO = {"observability": {"grafana_authentication": "identity-center"}}
-PLACEHOLDER = {"image": {"base_image": f"registry.example/base@sha256:{'0' * 64}"}}
+OPEN_IMAGE = {"image": {"base_image": f"registry.example/base@sha256:{'0' * 64}"}}
+OPEN_MODEL = {"staging": {"artifacts": [{"source": f"hf://owner/model@{'0' * 40}", "folder": "m"}]}}
 
 # What is wrong, answers that say so, settings that make it matter, the check, and what its finding must say.
 FAULTS: list[tuple[str, dict[str, Answer], dict[str, Any], str, str]] = [
@@ -198,7 +201,8 @@ FAULTS: list[tuple[str, dict[str, Answer], dict[str, Any], str, str]] = [
         "principals",
         "not in account 444444444444",
     ),
-    ("no digest", {}, PLACEHOLDER, "base-image", "placeholder"),
+    ("no digest", {}, OPEN_IMAGE, "pins", "ops pin"),
+    ("no commit", {}, OPEN_MODEL, "pins", "ops pin"),
     (
         "no instances",
         {"service-quotas.ListServiceQuotas": service_quotas({"ml.r5d.16xlarge for cluster usage": 1})},
@@ -413,7 +417,7 @@ def test_a_plan_that_fits_passes() -> None:
 
 def test_a_token_that_exists_passes() -> None:
     answers = {**GOOD, "secretsmanager.DescribeSecret": {"Name": "hub"}}
-    settings = settings_with(staging={"hub_token_secret_arn": SECRET})
+    settings = settings_with(staging={"hub_token_secret_arn": SECRET, "artifacts": []})
     assert preflight.exit_code(findings(answers, settings)) == 0
 
 
@@ -422,7 +426,7 @@ def test_without_credentials_the_checks_that_need_them_are_one_line() -> None:
     assert [row.check for row in found if row.status is Status.FAIL] == ["credentials"]
     (missed,) = [row for row in found if row.status is Status.UNKNOWN]
     assert "instance-quotas" in missed.detail
-    assert {"base-image", "cost-ceiling"} <= {row.check for row in found if row.status is Status.PASS}
+    assert {"pins", "cost-ceiling"} <= {row.check for row in found if row.status is Status.PASS}
 
 
 def test_a_neighbour_with_a_longer_name_is_no_collision() -> None:
@@ -460,7 +464,7 @@ def test_the_command_speaks_json_and_its_exit_code_tells_the_truth(monkeypatch: 
     result = CliRunner().invoke(app, ["preflight", "--json"])
     rows = json.loads(result.stdout)
     # The shipped walkthrough has a placeholder for the digest of its base image.
-    assert [row["check"] for row in rows if row["status"] == "fail"] == ["base-image"]
+    assert [row["check"] for row in rows if row["status"] == "fail"] == ["pins", "pins"]
     assert result.exit_code == 1
 
 
@@ -468,5 +472,5 @@ def test_people_get_a_line_per_finding_with_its_remedy(monkeypatch: pytest.Monke
     monkeypatch.setattr(preflight, "Aws", lambda region: StubbedAws(GOOD, region))
     output = CliRunner().invoke(app, ["preflight"]).stdout
     assert "FAIL" in output
-    assert "-> Ask the registry for the digest" in output
-    assert "1 fail" in output
+    assert "-> Run `python -m ops pin`" in output
+    assert "2 fail" in output

@@ -43,7 +43,7 @@ ONE = "instance_groups[0]"
 
 # What is changed, the field that the message names, a part of the rule or remedy that it states.
 STAGED = "staging.artifacts[0]"
-MODEL = "hf://VisGym/visgym_model"
+MODEL = f"hf://VisGym/visgym_model@{'ab' * 20}"
 REFUSED: list[tuple[list[tuple[str, Any]], str, str]] = [
     # shape
     ([("nmae", "x")], "nmae", "Did you mean name?"),
@@ -209,6 +209,11 @@ REFUSED: list[tuple[list[tuple[str, Any]], str, str]] = [
         [("staging.artifacts", [{"source": "s3://b", "folder": "m"}])],
         f"{STAGED}.source",
         "s3://bucket/prefix",
+    ),
+    (
+        [("staging.artifacts", [{"source": "hf://VisGym/visgym_model@main/m", "folder": "m"}])],
+        f"{STAGED}.source",
+        "all 40 digits",
     ),
     (
         [("staging.artifacts", [{"source": MODEL, "folder": "/m"}])],
