@@ -112,6 +112,16 @@ synth: .build/infrastructure.stamp .build/node.stamp crds-if-reachable ## Templa
 	$(CDK) synth --quiet --output cdk.out --context environment=$(ENVIRONMENT)
 	$(BIN)/python -m k8s --environment $(ENVIRONMENT) --output dist
 
+BASE ?= main
+REVIEW_FLAGS ?=
+.PHONY: review
+review: synth ## What a deploy of this working copy over the version BASE would change, as Markdown
+	git worktree remove --force .build/base 2> /dev/null || true
+	git worktree add --quiet --force --detach .build/base $(BASE)
+	$(MAKE) --no-print-directory -C .build/base synth
+	$(BIN)/python -m ops review .build/base/cdk.out cdk.out --manifests .build/base/dist dist \
+	  $(REVIEW_FLAGS) > .build/review.md; code=$$?; cat .build/review.md; exit $$code
+
 .PHONY: docs
 docs: .build/infrastructure.stamp ## docs/settings.md from the settings' own documentation
 	$(BIN)/python -m stacks > docs/settings.md

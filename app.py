@@ -14,7 +14,7 @@ from stacks.network import NetworkStack
 from stacks.observability import ObservabilityStack
 from stacks.ray import RayStack
 from stacks.registry import RegistryStack
-from stacks.settings import DEFAULT_ENVIRONMENT, Settings, load_settings
+from stacks.settings import DEFAULT_ENVIRONMENT, METADATA_TYPE, Settings, load_settings
 from stacks.storage import StorageStack
 from stacks.studio import StudioStack
 
@@ -27,6 +27,7 @@ def compose(app: cdk.App, settings: Settings) -> None:
         return {"scope": app, "construct_id": f"{settings.name}-{part}", "settings": settings, "env": env}
 
     network = NetworkStack(**at("network"))
+    network.node.add_metadata(METADATA_TYPE, settings.model_dump(mode="json", exclude_unset=True))
     vpc, group = network.vpc, network.security_group
     storage = StorageStack(**at("storage"), vpc=vpc, subnet=network.node_subnet, security_group=group)
     registry = RegistryStack(**at("registry"))

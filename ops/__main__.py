@@ -9,6 +9,7 @@ from ops.pin import pin
 from ops.preflight import preflight
 from ops.processes import exit_on_ending_signals
 from ops.rehearse import rehearse
+from ops.review import review
 from ops.submit import submit
 from ops.teardown import teardown
 from ops.watch import logs, report, status
@@ -18,11 +19,25 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 
 @app.callback()
 def main() -> None:
-    """Rehearse, deploy, run, watch and take down a deployment."""
+    """Rehearse, review, deploy, run, watch and take down a deployment."""
     exit_on_ending_signals()
 
 
-for command in (rehearse, pin, preflight, cost, submit, status, logs, report, diagnose, teardown, audit):
+COMMANDS = (
+    rehearse,
+    review,
+    pin,
+    preflight,
+    cost,
+    submit,
+    status,
+    logs,
+    report,
+    diagnose,
+    teardown,
+    audit,
+)
+for command in COMMANDS:
     app.command()(command)
 
 if __name__ == "__main__":

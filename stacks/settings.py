@@ -32,6 +32,8 @@ from stacks.rules import broken_rules
 
 CDK_JSON = Path(__file__).parent.parent / "cdk.json"
 DEFAULT_ENVIRONMENT = "walkthrough"
+METADATA_TYPE = "hyperpod-rl:settings"
+"""Under which a cloud assembly records the settings that it was made from, for a review to price them."""
 
 
 def _known_instance_type(name: str) -> str:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from ops.resource_types import UnknownResourceType
 from tests.emulated.deployment import Handlers, random_order
 from tests.emulated.intrinsics import Resolver, TemplateError
-from tests.emulated.schemas import UnknownResourceType
 from tests.emulated.stacks import Stack, StackResource, Template, ValidationError
 
 

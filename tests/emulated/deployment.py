@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ops.resource_types import UnknownResourceType
 from tests.emulated.account import Account, Action, Resource
 from tests.emulated.failures import Faults, Operation, ResourceFailure
 from tests.emulated.intrinsics import Resolver, TemplateError
-from tests.emulated.schemas import UnknownResourceType
 from tests.emulated.stacks import Stack, StackResource, Template, ValidationError
 
 

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ops.resource_types import is_custom, resource_schema
 from tests.emulated.account import Account, Resource
 from tests.emulated.backing import Backing
 from tests.emulated.custom_resources import CustomResources
 from tests.emulated.failures import ResourceFailure
 from tests.emulated.identities import IdentityFactory
 from tests.emulated.rules import BEFORE_CREATE, BEFORE_DELETE, BEFORE_UPDATE, refusal
-from tests.emulated.schemas import is_custom, resource_schema
+from tests.emulated.schemas import property_faults
 from tests.emulated.stacks import Stack
 
 
@@ -82,6 +83,6 @@ class ResourceHandlers:
         self.account.remove(resource)
 
     def _refuse_bad_properties(self, resource_type: str, properties: Mapping[str, Any]) -> None:
-        faults = resource_schema(resource_type, region=self.identities.region).faults(properties)
+        faults = property_faults(resource_type, properties, region=self.identities.region)
         if faults:
             raise ResourceFailure("Properties validation failed: " + "; ".join(faults[:3]))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.emulated.schemas import ResourceSchema
+from ops.resource_types import ResourceSchema
 
 _HEX = "0123456789abcdef"
 _ALPHANUMERIC = string.ascii_lowercase + string.digits

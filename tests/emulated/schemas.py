@@ -1,31 +1,17 @@
-"""What CloudFormation's registry says of a resource type: which properties are legal, which changes replace.
-
-The schemas are those that cfn-lint ships, with cfn-lint's own additions. A type that the region does not
-offer is refused, as CloudFormation does.
-"""
+"""Which properties CloudFormation would refuse, by the registry's schemas (`ops.resource_types`)."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import regex
-from cfnlint.schema import PROVIDER_SCHEMA_MANAGER, ResourceNotFoundError
 from jsonschema import Draft7Validator, TypeChecker
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-CUSTOM_RESOURCE = "AWS::CloudFormation::CustomResource"
+from ops.resource_types import resource_schema
+
 _BOOLEANS = ("true", "false")
-
-
-class UnknownResourceType(Exception):
-    """The region has no such resource type."""
-
-
-def is_custom(resource_type: str) -> bool:
-    """Whether a function, not CloudFormation, creates resources of this type."""
-    return resource_type.startswith("Custom::") or resource_type == CUSTOM_RESOURCE
 
 
 def _is_boolean(_: TypeChecker, value: Any) -> bool:
@@ -81,67 +67,18 @@ _Validator: Any = extend(  # type: ignore[no-untyped-call]
 )
 
 
-@dataclass(frozen=True)
-class ResourceSchema:
-    """One resource type of the registry."""
-
-    resource_type: str
-    document: Mapping[str, Any]
-    attributes: frozenset[str]
-    """Names that Fn::GetAtt accepts, dotted."""
-
-    @cached_property
-    def primary_identifier(self) -> tuple[str, ...]:
-        return tuple(_dotted(pointer) for pointer in self.document["primaryIdentifier"])
-
-    @cached_property
-    def read_only(self) -> tuple[str, ...]:
-        """Properties that only AWS sets, dotted; those inside list items are left out."""
-        names = (_dotted(pointer) for pointer in self.document.get("readOnlyProperties", []))
-        return tuple(name for name in names if "*" not in name)
-
-    @cached_property
-    def create_only(self) -> tuple[str, ...]:
-        return tuple(_dotted(pointer) for pointer in self.document.get("createOnlyProperties", []))
-
-    @cached_property
-    def _validator(self) -> Any:
-        return _Validator(self.document)
-
-    def faults(self, properties: Mapping[str, Any]) -> list[str]:
-        """Why the resource's handler would refuse these resolved properties; empty when it would not."""
-        errors = sorted(self._validator.iter_errors(properties), key=lambda error: list(map(str, error.path)))
-        faults = [f"#/{'/'.join(map(str, error.absolute_path))}: {error.message[:300]}" for error in errors]
-        for name in self.read_only:
-            if name in properties and name not in self.create_only:
-                faults.append(f"#/{name}: encountered a read-only property")
-        return faults
-
-    def replaces(self, *, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-        """The create-only properties that differ: CloudFormation makes a new resource for each of them."""
-        return [name for name in self.create_only if _value_at(before, name) != _value_at(after, name)]
-
-
 @cache
-def resource_schema(resource_type: str, *, region: str) -> ResourceSchema:
-    """The registry's schema of a type in a region."""
-    if is_custom(resource_type):
-        resource_type = CUSTOM_RESOURCE
-    try:
-        schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(region, resource_type)
-    except ResourceNotFoundError as error:
-        raise UnknownResourceType(f"Unrecognized resource type {resource_type} in {region}") from error
-    return ResourceSchema(
-        resource_type=resource_type, document=schema.schema, attributes=frozenset(schema.get_atts)
-    )
+def _validator(resource_type: str, region: str) -> Any:
+    return _Validator(resource_schema(resource_type, region=region).document)
 
 
-def _dotted(pointer: str) -> str:
-    return pointer.removeprefix("/properties/").replace("/properties/", "/").replace("/", ".")
-
-
-def _value_at(properties: Mapping[str, Any], name: str) -> Any:
-    value: Any = properties
-    for part in name.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
+def property_faults(resource_type: str, properties: Mapping[str, Any], *, region: str) -> list[str]:
+    """Why the resource's handler would refuse these resolved properties; empty when it would not."""
+    found = _validator(resource_type, region).iter_errors(properties)
+    errors = sorted(found, key=lambda error: list(map(str, error.path)))
+    faults = [f"#/{'/'.join(map(str, error.absolute_path))}: {error.message[:300]}" for error in errors]
+    schema = resource_schema(resource_type, region=region)
+    for name in schema.read_only:
+        if name in properties and name not in schema.create_only:
+            faults.append(f"#/{name}: encountered a read-only property")
+    return faults

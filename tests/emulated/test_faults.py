@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from ops.resource_types import is_custom
 from tests.emulated.driver import reasons
 from tests.emulated.emulator import Emulator, emulated_aws
 from tests.emulated.failures import Fault
 from tests.emulated.ledger import Ledger, Row
-from tests.emulated.schemas import is_custom
 from tests.emulated.subject import Assembly, settings_of
 from tests.emulated.synthesis import Synthesize
 

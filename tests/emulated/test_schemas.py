@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.emulated.schemas import UnknownResourceType, resource_schema
+from ops.resource_types import UnknownResourceType, resource_schema
+from tests.emulated.schemas import property_faults
 
 QUEUE = {"VisibilityTimeout": 30}
 
@@ -25,15 +26,13 @@ QUEUE = {"VisibilityTimeout": 30}
     ],
 )
 def test_bad_properties_are_refused(resource_type: str, properties: Any, fault: str) -> None:
-    assert any(
-        fault in text for text in resource_schema(resource_type, region="us-east-2").faults(properties)
-    )
+    assert any(fault in text for text in property_faults(resource_type, properties, region="us-east-2"))
 
 
 @pytest.mark.parametrize("timeout", [30, "30"])
 def test_scalars_are_converted_as_cloudformation_does(timeout: int | str) -> None:
-    schema = resource_schema("AWS::SQS::Queue", region="us-east-2")
-    assert schema.faults({"VisibilityTimeout": timeout, "FifoQueue": "true"}) == []
+    queue = {"VisibilityTimeout": timeout, "FifoQueue": "true"}
+    assert property_faults("AWS::SQS::Queue", queue, region="us-east-2") == []
 
 
 def test_create_only_change_replaces_and_other_change_does_not() -> None:

@@ -1,0 +1,1 @@
+"""What a review compares: cloud assemblies, manifests, settings. The command is `ops.review`."""
