@@ -120,7 +120,8 @@ review: synth ## What a deploy of this working copy over the version BASE would 
 	git worktree add --quiet --force --detach .build/base $(BASE)
 	$(MAKE) --no-print-directory -C .build/base synth
 	$(BIN)/python -m ops review .build/base/cdk.out cdk.out --manifests .build/base/dist dist \
-	  $(REVIEW_FLAGS) > .build/review.md; code=$$?; cat .build/review.md; exit $$code
+	  $(REVIEW_FLAGS) > .build/review.md; code=$$?; git worktree remove --force .build/base; \
+	  cat .build/review.md; exit $$code
 
 .PHONY: docs
 docs: .build/infrastructure.stamp ## docs/settings.md from the settings' own documentation
@@ -128,7 +129,7 @@ docs: .build/infrastructure.stamp ## docs/settings.md from the settings' own doc
 
 # --- static checks: what needs no test runner, two at a time ----------------------------------------------
 ENVIRONMENTS := walkthrough small
-CHECKS := check-python check-types check-scripts check-docs check-security $(ENVIRONMENTS:%=check-templates-%)
+CHECKS := check-python check-types check-scripts check-docs check-security check-workflows $(ENVIRONMENTS:%=check-templates-%)
 
 .PHONY: check $(CHECKS)
 check: setup $(CRDS) ## Lint, types, complexity, import rules, templates, manifests, security, stale documents
@@ -145,6 +146,11 @@ check-types: .build/infrastructure.stamp .build/training.stamp
 
 check-scripts: .build/infrastructure.stamp
 	git ls-files -z '*.sh' .ci/run | xargs -0 $(BIN)/shellcheck
+
+# Schema first: zizmor does not say where a file breaks it.
+check-workflows: .build/infrastructure.stamp
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --offline --quiet --strict-collection --persona=pedantic .github/workflows
 
 check-docs: .build/infrastructure.stamp
 	$(BIN)/python -m stacks | diff - docs/settings.md || { echo "stale: make docs" >&2; exit 1; }

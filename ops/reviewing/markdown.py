@@ -9,8 +9,6 @@ from ops.reviewing.review import Review
 from ops.reviewing.templates import Action, ResourceChange
 from ops.reviewing.values import Difference
 
-MARKER = "<!-- infrastructure review -->"
-"""By which a workflow finds the comment that it wrote before."""
 MAX_CHARACTERS = 60_000
 """GitHub refuses comments of more than 65,536."""
 MAX_DIFFERENCES = 12
@@ -18,7 +16,7 @@ MAX_DIFFERENCES = 12
 
 
 def markdown(review: Review) -> str:
-    lines = [MARKER, "## Infrastructure review", "", *_verdict(review), *_cost(review.cost)]
+    lines = ["## Infrastructure review", "", *_verdict(review), *_cost(review.cost)]
     access = [each for each in review.resources if each.is_access]
     others = [each for each in review.resources if not each.is_access]
     lines += _table("IAM and security groups", map(_resource_row_with_stack, access))

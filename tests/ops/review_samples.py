@@ -103,7 +103,7 @@ def rewrite(text: str, comments: Mapping[str, str]) -> str:
     """The document with the present comment of each sample, quoted."""
 
     def block(match: re.Match[str]) -> str:
-        quoted = "\n".join(f"> {line}".rstrip() for line in comments[match[1]].splitlines()[1:])
+        quoted = "\n".join(f"> {line}".rstrip() for line in comments[match[1]].splitlines())
         return f"{match[1]} -->\n\n{quoted}\n\n"
 
     return BLOCK.sub(block, text)
